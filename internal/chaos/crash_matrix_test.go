@@ -23,24 +23,24 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// The crash matrix: a process plays one scene of everything a store can do and exits at the n-th boundary between two
-// statements, for n = 1, 2, 3 until the scene is played to its end. After each, the store is opened again, drained and
-// audited, and everything that had been acknowledged must be there. (asynq#764, #274; sidekiq PR#843; reliability.md §2
-// rows 31 and 33.)
+// The crash matrix: a process runs one scenario with every operation of a store and exits at the n-th boundary between two
+// statements, for n = 1, 2, 3 until the scenario reaches its end. After each exit the store is opened again and drained, the
+// integrity check runs, and everything that was acknowledged must be in the store. (asynq#764, #274; sidekiq PR#843;
+// reliability.md §2 rows 31 and 33.)
 
-// A matrix is the scene for one process: where, and at which boundary it ends.
-type matrix struct {
+// A crashPoint configures one process of the matrix: its store, and the boundary at which it exits.
+type crashPoint struct {
 	SQLite   string `json:"sqlite,omitempty"`
 	Postgres string `json:"postgres,omitempty"`
 	Journal  string `json:"journal"`
 	Exit     int    `json:"exit"`
-	Crowd    int    `json:"crowd"` // how many jobs are enqueued at once: enough for COPY, or few where each is a statement
+	Crowd    int    `json:"crowd"` // number of jobs in the bulk enqueue: enough for COPY, or few where each is a statement
 }
 
-// What exit code tells that the scene was played to its end.
-const sceneOver = 9
+// exitScenarioEnd is the exit code of a scenario that reached its end.
+const exitScenarioEnd = 9
 
-func (m matrix) open(ctx context.Context, trace func(string)) (holdfast.Store, error) {
+func (m crashPoint) open(ctx context.Context, trace func(string)) (holdfast.Store, error) {
 	if m.SQLite != "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: m.SQLite, Trace: trace})
 	}
@@ -48,62 +48,62 @@ func (m matrix) open(ctx context.Context, trace func(string)) (holdfast.Store, e
 }
 
 func TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite(t *testing.T) {
-	everyBoundary(t, func(t *testing.T) func(int) matrix {
+	everyBoundary(t, func(t *testing.T) func(int) crashPoint {
 		dir := t.TempDir()
-		return func(n int) matrix {
+		return func(n int) crashPoint {
 			at := filepath.Join(dir, fmt.Sprint(n))
-			return matrix{SQLite: at + ".db", Journal: at + ".journal", Exit: n, Crowd: 4}
+			return crashPoint{SQLite: at + ".db", Journal: at + ".journal", Exit: n, Crowd: 4}
 		}
 	})
 }
 
 func TestAProcessMayExitBetweenAnyTwoStatementsOnPostgreSQL(t *testing.T) {
-	everyBoundary(t, func(t *testing.T) func(int) matrix {
+	everyBoundary(t, func(t *testing.T) func(int) crashPoint {
 		dir, url := t.TempDir(), pgtest.Database(t)
-		return func(n int) matrix {
-			wipe(t, url)
-			return matrix{Postgres: url, Journal: filepath.Join(dir, fmt.Sprint(n)), Exit: n, Crowd: 120}
+		return func(n int) crashPoint {
+			truncateTables(t, url)
+			return crashPoint{Postgres: url, Journal: filepath.Join(dir, fmt.Sprint(n)), Exit: n, Crowd: 120}
 		}
 	})
 }
 
-// everyBoundary goes through the boundaries, a few at a time: each is a process that mostly waits.
-func everyBoundary(t *testing.T, prepare func(*testing.T) func(int) matrix) {
+// everyBoundary tests all boundaries, a few in parallel: each is a process that mostly waits.
+func everyBoundary(t *testing.T, prepare func(*testing.T) func(int) crashPoint) {
 	const lanes = 3
 	for lane := range lanes {
 		t.Run(fmt.Sprint("every third from ", lane+1), func(t *testing.T) {
 			t.Parallel()
 			at, n := prepare(t), lane+1
-			for !cross(t, at(n)) {
+			for !crashAt(t, at(n)) {
 				n += lanes
 			}
-			t.Logf("the scene is over before boundary %d", n)
+			t.Logf("the scenario has fewer than %d boundaries", n)
 		})
 	}
 }
 
-// cross plays the scene up to one boundary and looks at what is left.
-func cross(t *testing.T, m matrix) (over bool) {
+// crashAt runs the scenario up to one boundary and checks the store.
+func crashAt(t *testing.T, m crashPoint) (over bool) {
 	t.Helper()
 	text, _ := json.Marshal(m)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], asMatrix, string(text))
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitTaken && exit.ExitCode() != sceneOver {
-		t.Fatalf("boundary %d: the scene failed: %v\n%s", m.Exit, err, out)
+	if !errors.As(err, &exit) || exit.ExitCode() != exitKilled && exit.ExitCode() != exitScenarioEnd {
+		t.Fatalf("boundary %d: the scenario failed: %v\n%s", m.Exit, err, out)
 	}
 	if m.Postgres != "" {
-		awaitSilence(t, m.Postgres)
+		awaitDisconnect(t, m.Postgres)
 	}
 	s, err := m.open(t.Context(), nil)
 	if err != nil {
 		t.Fatalf("boundary %d (%s): the store does not open: %v", m.Exit, lastLine(out), err)
 	}
 	defer s.Close()
-	if broken := aftermath(t.Context(), s, m.Journal); broken != nil {
+	if broken := checkAfterCrash(t.Context(), s, m.Journal); broken != nil {
 		t.Errorf("boundary %d (%s): %v", m.Exit, lastLine(out), broken)
 	}
-	return exit.ExitCode() == sceneOver
+	return exit.ExitCode() == exitScenarioEnd
 }
 
 func lastLine(out []byte) string {
@@ -111,37 +111,37 @@ func lastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// aftermath drains the store, audits it and looks for everything that was acknowledged.
-func aftermath(ctx context.Context, s holdfast.Store, path string) error {
+// checkAfterCrash drains the store, runs the integrity check, and looks for everything that was acknowledged.
+func checkAfterCrash(ctx context.Context, s holdfast.Store, path string) error {
 	if err := drain(ctx, s); err != nil {
 		return err
 	}
 	findings, err := s.Audit(ctx)
 	if err != nil || len(findings) > 0 {
-		return fmt.Errorf("the audit says: %w %v", err, findings)
+		return fmt.Errorf("the integrity check: %w %v", err, findings)
 	}
-	if err := errors.Join(toldWhole(ctx, s), countedWhole(ctx, s)); err != nil {
+	if err := errors.Join(checkFeed(ctx, s), checkTrends(ctx, s)); err != nil {
 		return err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil // it exited before anything was acknowledged
+		return nil // the process exited before anything was acknowledged
 	}
 	defer f.Close()
 	var broken []error
 	for scanner := bufio.NewScanner(f); scanner.Scan(); {
 		var l line
 		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
-			return fmt.Errorf("the journal cannot be read: %w", err)
+			return fmt.Errorf("cannot read the journal: %w", err)
 		}
-		broken = append(broken, keeps(ctx, s, l))
+		broken = append(broken, checkAcknowledged(ctx, s, l))
 	}
 	return errors.Join(broken...)
 }
 
-// toldWhole compares the feed with the jobs: each was queued once, and its end is told under the token that proves it. A process that
-// ended before it listened has nothing to tell.
-func toldWhole(ctx context.Context, s holdfast.Store) error {
+// checkFeed compares the feed with the jobs: each has one queued event, and one event of its end with the token of its last attempt. A process that exited
+// before it registered its listener has no events.
+func checkFeed(ctx context.Context, s holdfast.Store) error {
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Sequence(ctx, 1000); err != nil {
@@ -179,15 +179,15 @@ func toldWhole(ctx context.Context, s holdfast.Store) error {
 			name = holdfast.EventExpired
 		}
 		if queued[job.ID] != 1 || ends[end{job.ID, job.Token, name}] != 1 {
-			broken = append(broken, fmt.Errorf("job %s is %s under token %d, and the feed tells %d times that it was queued and %d times that it is %s",
+			broken = append(broken, fmt.Errorf("job %s is %s with token %d, and the feed has %d queued events and %d events %s of it",
 				job.ID, job.State, job.Token, queued[job.ID], ends[end{job.ID, job.Token, name}], name))
 		}
 	}
 	return errors.Join(broken...)
 }
 
-// countedWhole compares trends with what jobs and their attempts prove: each outcome was counted once, and nothing that was undone.
-func countedWhole(ctx context.Context, s holdfast.Store) error {
+// checkTrends compares the trends with jobs and attempts: each outcome is counted once, and none that was rolled back.
+func checkTrends(ctx context.Context, s holdfast.Store) error {
 	jobs, _, err := s.Jobs(ctx, holdfast.Filter{Limit: 200})
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func countedWhole(ctx context.Context, s holdfast.Store) error {
 	var proved, counted holdfast.Trend
 	for _, job := range jobs {
 		if job.State == holdfast.Complete {
-			proved.Complete++ // nobody retries what is complete here
+			proved.Complete++ // the scenario retries no complete job
 		}
 		if job.State == holdfast.Complete && job.Token == 1 {
 			continue
@@ -222,13 +222,13 @@ func countedWhole(ctx context.Context, s holdfast.Store) error {
 		counted.Retried, counted.Cancelled = counted.Retried+t.Retried, counted.Cancelled+t.Cancelled
 	}
 	if err == nil && proved != counted {
-		err = fmt.Errorf("jobs and attempts prove %+v, and trends tell %+v", proved, counted)
+		err = fmt.Errorf("jobs and attempts add up to %+v, and the trends to %+v", proved, counted)
 	}
 	return err
 }
 
-// keeps compares one acknowledgement with what the store shows at the end.
-func keeps(ctx context.Context, s holdfast.Store, l line) error {
+// checkAcknowledged compares one acknowledgement with the store.
+func checkAcknowledged(ctx context.Context, s holdfast.Store, l line) error {
 	h, err := s.History(ctx, l.Job)
 	if err != nil {
 		return fmt.Errorf("job %s was acknowledged (%s): %w", l.Job, l.Saw, err)
@@ -250,19 +250,19 @@ func keeps(ctx context.Context, s holdfast.Store, l line) error {
 		}
 	}
 	if !ok {
-		return fmt.Errorf("job %s: %s to %q under token %d was acknowledged, and the store shows %s under token %d", l.Job, l.Saw, l.To, l.Token, h.Job.State, h.Job.Token)
+		return fmt.Errorf("job %s: %s to %q with token %d was acknowledged, and the store shows %s with token %d", l.Job, l.Saw, l.To, l.Token, h.Job.State, h.Job.Token)
 	}
 	return nil
 }
 
-// drain does what workers would, until everything has ended.
+// drain promotes, reclaims, expires, claims and settles, as workers do, until every job has ended.
 func drain(ctx context.Context, s holdfast.Store) error {
-	hands := holdfast.Claim{Worker: "drain", Queues: []string{holdfast.DefaultQueue}, Limit: 500, Start: 500, Lease: time.Minute}
-	for deadline := time.Now().Add(eventually); time.Now().Before(deadline); pause(ctx, time.Millisecond) {
+	claim := holdfast.Claim{Worker: "drain", Queues: []string{holdfast.DefaultQueue}, Limit: 500, Start: 500, Lease: time.Minute}
+	for deadline := time.Now().Add(eventually); time.Now().Before(deadline); sleep(ctx, time.Millisecond) {
 		_, err := s.Promote(ctx, 500)
-		lost, e1 := s.Reclaim(ctx, hands)
-		expired, e2 := s.Expire(ctx, hands)
-		due, e3 := s.Claim(ctx, hands)
+		lost, e1 := s.Reclaim(ctx, claim)
+		expired, e2 := s.Expire(ctx, claim)
+		due, e3 := s.Claim(ctx, claim)
 		if err := errors.Join(err, e1, e2, e3); err != nil {
 			return err
 		}
@@ -286,18 +286,18 @@ func drain(ctx context.Context, s holdfast.Store) error {
 			return nil
 		}
 	}
-	return errors.New("something never ended")
+	return errors.New("some jobs have not ended")
 }
 
-// awaitSilence waits until the database has noticed that the process is gone: what it had sent is then finished.
-func awaitSilence(t *testing.T, url string) {
+// awaitDisconnect waits until the database has closed the connections of the process: statements that it had sent are then finished.
+func awaitDisconnect(t *testing.T, url string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	for others := 1; others > 0; pause(t.Context(), time.Millisecond) {
+	for others := 1; others > 0; sleep(t.Context(), time.Millisecond) {
 		query := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
 		if err := c.QueryRow(t.Context(), query).Scan(&others); err != nil {
 			t.Fatal(err)
@@ -305,8 +305,8 @@ func awaitSilence(t *testing.T, url string) {
 	}
 }
 
-// wipe empties every table but the record of migrations.
-func wipe(t *testing.T, url string) {
+// truncateTables empties every table except the record of migrations.
+func truncateTables(t *testing.T, url string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {

@@ -15,60 +15,60 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A scene plays everything a store can do to a job, in one fixed order, and writes each acknowledgement down. Its leases
-// are over as soon as they are given, so that whoever comes next can reclaim at once.
-type scene struct {
+// A scenario calls every operation of a store in a fixed order, and records each acknowledgement in a journal. Its leases expire immediately, so that the
+// next call can reclaim the jobs.
+type scenario struct {
 	store   holdfast.Store
 	journal *journal
 	crowd   int
-	left    atomic.Int64 // boundaries until the exit
+	left    atomic.Int64 // number of boundaries until the exit
 	broken  error
 }
 
 const instantly = time.Microsecond
 
-// playMatrix is a whole process: it ends with 137 at its boundary, with sceneOver when the scene is over before that.
+// playMatrix is the main function of a child process. It exits with 137 at its boundary, and with exitScenarioEnd if the scenario ends before.
 func playMatrix(text string) {
-	var m matrix
+	var m crashPoint
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		panic(err)
 	}
-	s := &scene{crowd: m.Crowd}
+	s := &scenario{crowd: m.Crowd}
 	s.left.Store(int64(m.Exit))
 	var err error
 	if s.store, err = m.open(context.Background(), s.boundary); err != nil {
 		fmt.Println(err)
-		os.Exit(exitBroken)
+		os.Exit(exitFailed)
 	}
 	if s.journal, err = openJournal(m.Journal); err != nil {
 		fmt.Println(err)
-		os.Exit(exitBroken)
+		os.Exit(exitFailed)
 	}
 	s.play(context.Background())
 	if s.broken != nil {
 		fmt.Println(s.broken)
-		os.Exit(exitBroken)
+		os.Exit(exitFailed)
 	}
-	os.Exit(sceneOver)
+	os.Exit(exitScenarioEnd)
 }
 
-// boundary ends the process when its count is reached. It is called before every statement and after every call.
-func (s *scene) boundary(name string) {
+// boundary ends the process when the count of boundaries is reached. It is called before every statement and after every call.
+func (s *scenario) boundary(name string) {
 	if s.left.Add(-1) == 0 {
 		fmt.Println(name)
-		os.Exit(exitTaken)
+		os.Exit(exitKilled)
 	}
 }
 
-// after is the boundary between the answer of a call and its acknowledgement.
-func (s *scene) after(call string, errs ...error) {
+// after is the boundary between the return of a call and the record of its acknowledgement.
+func (s *scenario) after(call string, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		s.broken = errors.Join(s.broken, fmt.Errorf("%s: %w", call, err))
 	}
 	s.boundary("after " + call)
 }
 
-func (s *scene) play(ctx context.Context) {
+func (s *scenario) play(ctx context.Context) {
 	s.after("listen", s.store.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "matrix", Events: []string{"*"}}}}))
 	s.enqueue(ctx)
 	s.settle(ctx)
@@ -77,8 +77,8 @@ func (s *scene) play(ctx context.Context) {
 	s.expire(ctx)
 }
 
-// enqueue uses every path in: alone, with keys, with times, and in bulk.
-func (s *scene) enqueue(ctx context.Context) {
+// enqueue uses every way to enqueue: one job, with keys, with a delay, and in bulk.
+func (s *scenario) enqueue(ctx context.Context) {
 	s.offer(ctx, holdfast.Draft{Kind: "scene"})
 	s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", IdempotencyKey: "two"},
 		holdfast.Draft{Kind: "other", Delay: instantly}, holdfast.Draft{Kind: "other", Priority: 9})
@@ -89,7 +89,7 @@ func (s *scene) enqueue(ctx context.Context) {
 	s.offer(ctx, crowd...)
 }
 
-func (s *scene) offer(ctx context.Context, drafts ...holdfast.Draft) []holdfast.Receipt {
+func (s *scenario) offer(ctx context.Context, drafts ...holdfast.Draft) []holdfast.Receipt {
 	receipts, err := s.store.Enqueue(ctx, drafts)
 	s.after("enqueue", err)
 	for _, r := range receipts {
@@ -98,11 +98,11 @@ func (s *scene) offer(ctx context.Context, drafts ...holdfast.Draft) []holdfast.
 	return receipts
 }
 
-func (s *scene) claim(ctx context.Context, n int) []holdfast.Lease {
+func (s *scenario) claim(ctx context.Context, n int) []holdfast.Lease {
 	leases, err := s.store.Claim(ctx, holdfast.Claim{Worker: "scene", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n - 1, Lease: instantly})
 	s.after("claim", err)
 	if len(leases) != n {
-		s.broken = errors.Join(s.broken, fmt.Errorf("%d jobs were asked for and %d claimed", n, len(leases)))
+		s.broken = errors.Join(s.broken, fmt.Errorf("%d jobs were requested and %d claimed", n, len(leases)))
 	}
 	return leases
 }
@@ -111,12 +111,12 @@ func settlement(l holdfast.Lease, to holdfast.State) holdfast.Settlement {
 	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
 	if to == holdfast.Queued || to == holdfast.Failed {
 		s.Charge, s.Limit = holdfast.ChargeFailure, 5
-		s.Failure = &holdfast.Failure{Code: "SCENE", Category: "test", Message: "as the scene says"}
+		s.Failure = &holdfast.Failure{Code: "SCENE", Category: "test", Message: "scripted"}
 	}
 	return s
 }
 
-func (s *scene) send(ctx context.Context, settlements ...holdfast.Settlement) {
+func (s *scenario) send(ctx context.Context, settlements ...holdfast.Settlement) {
 	answers, err := s.store.Settle(ctx, settlements)
 	s.after("settle", append(answers, err)...)
 	for _, a := range settlements {
@@ -124,8 +124,8 @@ func (s *scene) send(ctx context.Context, settlements ...holdfast.Settlement) {
 	}
 }
 
-// settle ends leases in every way a handler can.
-func (s *scene) settle(ctx context.Context) {
+// settle ends leases in every way that a handler can.
+func (s *scenario) settle(ctx context.Context) {
 	leases := s.claim(ctx, 5)
 	if len(leases) < 5 {
 		return
@@ -143,15 +143,15 @@ func (s *scene) settle(ctx context.Context) {
 	s.after("promote", err)
 }
 
-// reclaim loses a worker, twice: the one who takes its jobs over is lost as well.
-func (s *scene) reclaim(ctx context.Context) {
+// reclaim loses a worker twice: the worker that reclaims its jobs is lost, too.
+func (s *scenario) reclaim(ctx context.Context) {
 	s.claim(ctx, 4)
-	hands := holdfast.Claim{Worker: "other", Limit: 1, Start: 1, Lease: instantly}
+	claim := holdfast.Claim{Worker: "other", Limit: 1, Start: 1, Lease: instantly}
 	for range 2 {
 		var leases []holdfast.Lease
 		var err error
 		for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {
-			leases, err = s.store.Reclaim(ctx, hands)
+			leases, err = s.store.Reclaim(ctx, claim)
 		}
 		s.after("reclaim", err)
 		if len(leases) == 0 {
@@ -164,44 +164,44 @@ func (s *scene) reclaim(ctx context.Context) {
 	}
 }
 
-// operate does what people do: retry what failed and what waits, cancel what is queued and what is processing, discard.
-func (s *scene) operate(ctx context.Context) {
+// operate does what operators do: it retries a failed and a waiting job, cancels a queued and a processing job, and discards a dead letter.
+func (s *scenario) operate(ctx context.Context) {
 	leases := s.claim(ctx, 4)
 	if len(leases) < 4 {
 		return
 	}
 	waiting := settlement(leases[1], holdfast.Queued)
-	waiting.Delay = instantly // it waits until somebody promotes it, and nobody does
+	waiting.Delay = instantly // it waits to be promoted, and nothing promotes it
 	s.send(ctx, settlement(leases[0], holdfast.Failed), waiting, settlement(leases[2], holdfast.Failed))
 	for _, l := range leases[:2] {
-		_, err := s.store.Retry(ctx, s.word(l.ID))
+		_, err := s.store.Retry(ctx, s.intervention(l.ID))
 		s.after("retry", err)
 		s.journal.write(line{Saw: sawRetry, Job: l.ID})
 	}
-	s.after("discard", s.store.Discard(ctx, s.word(leases[2].ID)))
-	_, err := s.store.Cancel(ctx, s.word(leases[3].ID)) // processing
+	s.after("discard", s.store.Discard(ctx, s.intervention(leases[2].ID)))
+	_, err := s.store.Cancel(ctx, s.intervention(leases[3].ID)) // processing
 	s.after("cancel", err)
-	_, err = s.store.Retry(ctx, s.word(leases[3].ID)) // stuck: its lease is over
+	_, err = s.store.Retry(ctx, s.intervention(leases[3].ID)) // stuck: its lease has expired
 	s.after("retry", err)
 	queued := s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "three", Priority: 20})
 	if len(queued) == 1 {
-		_, err = s.store.Cancel(ctx, s.word(queued[0].ID))
+		_, err = s.store.Cancel(ctx, s.intervention(queued[0].ID))
 		s.after("cancel", err)
 		s.journal.write(line{Saw: sawCancel, Job: queued[0].ID})
 	}
 	s.edit(ctx)
-	s.after("pause", s.store.Pause(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
-	s.after("resume", s.store.Resume(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
+	s.after("pause", s.store.Pause(ctx, holdfast.Hold{Kind: "unused", Actor: "scene"}))
+	s.after("resume", s.store.Resume(ctx, holdfast.Hold{Kind: "unused", Actor: "scene"}))
 }
 
-// edit changes a job that waits: what it is about, and that it waits no longer.
-func (s *scene) edit(ctx context.Context) {
+// edit changes the arguments, priority and delay of a waiting job.
+func (s *scenario) edit(ctx context.Context) {
 	waiting := s.offer(ctx, holdfast.Draft{Kind: "scene", Args: json.RawMessage(`{"to":"one"}`), Delay: instantly, Priority: 20})
 	if len(waiting) != 1 {
 		return
 	}
 	soon, first := time.Duration(0), int16(-3)
-	job, err := s.store.Edit(ctx, holdfast.Edit{Intervention: s.word(waiting[0].ID), Patch: json.RawMessage(`{"to":"two"}`), Priority: &first, Delay: &soon})
+	job, err := s.store.Edit(ctx, holdfast.Edit{Intervention: s.intervention(waiting[0].ID), Patch: json.RawMessage(`{"to":"two"}`), Priority: &first, Delay: &soon})
 	if err == nil && !strings.Contains(string(job.Args), "two") {
 		err = fmt.Errorf("it was edited to %s", job.Args)
 	}
@@ -209,12 +209,12 @@ func (s *scene) edit(ctx context.Context) {
 	s.journal.write(line{Saw: sawEdit, Job: waiting[0].ID})
 }
 
-func (s *scene) word(id holdfast.ID) holdfast.Intervention {
-	return holdfast.Intervention{Job: id, Actor: "scene", Reason: "as the scene says"}
+func (s *scenario) intervention(id holdfast.ID) holdfast.Intervention {
+	return holdfast.Intervention{Job: id, Actor: "scene", Reason: "scripted"}
 }
 
-// expire lets a job's time run out.
-func (s *scene) expire(ctx context.Context) {
+// expire lets a job expire.
+func (s *scenario) expire(ctx context.Context) {
 	s.offer(ctx, holdfast.Draft{Kind: "scene", ExpireIn: instantly})
 	var leases []holdfast.Lease
 	var err error

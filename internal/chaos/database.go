@@ -16,18 +16,18 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A ground is the database of a run, with the faults that can be injected into it.
-type ground struct {
+// A database is the database of a run, with the faults that can be injected into it.
+type database struct {
 	name    string // sqlite or postgres
 	address string
 	server  *pgtest.Server // nil unless the run started it
 }
 
-// prepare returns the database of a store's address. For "sqlite" and "postgres" it creates a temporary one.
-func prepare(address, dir string) (*ground, error) {
+// prepareDatabase returns the database of a store's address. For "sqlite" and "postgres" it creates a temporary one.
+func prepareDatabase(address, dir string) (*database, error) {
 	switch {
 	case address == "" || address == "sqlite":
-		return &ground{name: "sqlite", address: filepath.Join(dir, "jobs.db")}, nil
+		return &database{name: "sqlite", address: filepath.Join(dir, "jobs.db")}, nil
 	case address == "postgres":
 		s, err := pgtest.Start("", pgtest.Options{Durable: true})
 		if err != nil {
@@ -38,58 +38,58 @@ func prepare(address, dir string) (*ground, error) {
 			s.Close()
 			return nil, fmt.Errorf("cannot create a database on the temporary server: %w", err)
 		}
-		return &ground{name: "postgres", address: url, server: s}, nil
+		return &database{name: "postgres", address: url, server: s}, nil
 	case strings.HasPrefix(address, "postgres"):
-		return &ground{name: "postgres", address: address}, nil
+		return &database{name: "postgres", address: address}, nil
 	}
-	return &ground{name: "sqlite", address: strings.TrimPrefix(address, "sqlite:")}, nil
+	return &database{name: "sqlite", address: strings.TrimPrefix(address, "sqlite:")}, nil
 }
 
-// onGround creates a folder and a database, opens the store, calls run, and removes all of them afterwards.
-func (c *Config) onGround(ctx context.Context, run func(dir string, g *ground, s holdfast.Store) error) error {
-	if err := able(); err != nil {
+// withDatabase creates a folder and a database, opens the store, calls run, and removes all of them afterwards.
+func (c *Config) withDatabase(ctx context.Context, run func(dir string, db *database, s holdfast.Store) error) error {
+	if err := checkPlatform(); err != nil {
 		return err
 	}
-	c.fill()
+	c.setDefaults()
 	dir, err := os.MkdirTemp("", "holdfast-chaos-")
 	if err != nil {
 		return fmt.Errorf("cannot create a folder for the run: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	g, err := prepare(c.Store, dir)
+	db, err := prepareDatabase(c.Store, dir)
 	if err != nil {
 		return err
 	}
-	defer g.close()
-	s, err := openPatiently(ctx, g.address)
+	defer db.close()
+	s, err := openWithRetry(ctx, db.address)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return run(dir, g, s)
+	return run(dir, db, s)
 }
 
-func (g *ground) close() error {
-	if g.server == nil {
+func (db *database) close() error {
+	if db.server == nil {
 		return nil
 	}
-	return g.server.Close()
+	return db.server.Close()
 }
 
 // faults are the faults that can be injected into this database, by the names under which they are counted.
-func (g *ground) faults() map[string]func(context.Context) error {
+func (db *database) faults() map[string]func(context.Context) error {
 	switch {
-	case g.server != nil:
-		return map[string]func(context.Context) error{"terminate_backend": g.terminate, "restart": g.restart}
-	case g.name == "postgres":
-		return map[string]func(context.Context) error{"terminate_backend": g.terminate}
+	case db.server != nil:
+		return map[string]func(context.Context) error{"terminate_backend": db.terminate, "restart": db.restart}
+	case db.name == "postgres":
+		return map[string]func(context.Context) error{"terminate_backend": db.terminate}
 	}
-	return map[string]func(context.Context) error{"lock": g.lock}
+	return map[string]func(context.Context) error{"lock": db.lock}
 }
 
 // terminate ends every other connection to the database.
-func (g *ground) terminate(ctx context.Context) error {
-	c, err := pgx.Connect(ctx, g.address)
+func (db *database) terminate(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, db.address)
 	if err != nil {
 		return fmt.Errorf("cannot connect to the database: %w", err)
 	}
@@ -99,11 +99,11 @@ func (g *ground) terminate(ctx context.Context) error {
 }
 
 // restart crashes the server and starts it again.
-func (g *ground) restart(context.Context) error { return g.server.Restart(true) }
+func (db *database) restart(context.Context) error { return db.server.Restart(true) }
 
 // lock holds the write lock of the file for 400 ms, longer than a well-behaved process does.
-func (g *ground) lock(ctx context.Context) error {
-	c, err := sqlite.OpenConn(g.address, sqlite.OpenReadWrite|sqlite.OpenWAL)
+func (db *database) lock(ctx context.Context) error {
+	c, err := sqlite.OpenConn(db.address, sqlite.OpenReadWrite|sqlite.OpenWAL)
 	if err != nil {
 		return fmt.Errorf("cannot open the database file: %w", err)
 	}
@@ -112,6 +112,6 @@ func (g *ground) lock(ctx context.Context) error {
 	if err := sqlitex.ExecuteTransient(c, "BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("cannot lock the database file: %w", err)
 	}
-	pause(ctx, 400*time.Millisecond)
+	sleep(ctx, 400*time.Millisecond)
 	return sqlitex.ExecuteTransient(c, "ROLLBACK", nil)
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// stand gives a test its ground and a store on it, until it ends.
-func stand(t *testing.T, storeName, dir string) (*ground, holdfast.Store) {
+// openDatabase gives a test a database and an open store until the test ends.
+func openDatabase(t *testing.T, storeName, dir string) (*database, holdfast.Store) {
 	t.Helper()
-	g, err := prepare(storeName, dir)
+	db, err := prepareDatabase(storeName, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = g.close() })
-	s, err := openPatiently(t.Context(), g.address)
+	t.Cleanup(func() { _ = db.close() })
+	s, err := openWithRetry(t.Context(), db.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return g, s
+	return db, s
 }

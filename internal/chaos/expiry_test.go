@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A worker that comes late claims what nobody has swept yet. The gate is what keeps it from running then.
+// A worker may claim an expired job before a sweep has found it. The engine must not run it.
 func TestAJobPastItsExpiryIsNotRunAlsoWhenNobodySwept(t *testing.T) {
 	s, err := store.Open(t.Context(), sqliteFile(t))
 	if err != nil {
@@ -31,7 +31,7 @@ func TestAJobPastItsExpiryIsNotRunAlsoWhenNobodySwept(t *testing.T) {
 		return job
 	}
 	for job := look(); !job.AsOf.After(job.ExpireAt); job = look() {
-		pause(t.Context(), time.Millisecond)
+		sleep(t.Context(), time.Millisecond)
 	}
 	e, err := engine.New(s, engine.Config{Sweep: 24 * time.Hour})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestAJobPastItsExpiryIsNotRunAlsoWhenNobodySwept(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- e.Run(ctx) }()
 	for deadline := time.Now().Add(eventually); !look().State.Terminal() && time.Now().Before(deadline); {
-		pause(t.Context(), time.Millisecond)
+		sleep(t.Context(), time.Millisecond)
 	}
 	stop()
 	if err := <-stopped; err != nil {

@@ -84,7 +84,7 @@ func (j *journal) write(lines ...line) {
 	}
 	if _, err := j.file.Write(j.buffer.Bytes()); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: cannot write the journal:", err)
-		os.Exit(exitBroken)
+		os.Exit(exitFailed)
 	}
 }
 
@@ -92,7 +92,7 @@ func (j *journal) write(lines ...line) {
 func (j *journal) sync() {
 	if err := j.file.Sync(); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: cannot sync the journal:", err)
-		os.Exit(exitBroken)
+		os.Exit(exitFailed)
 	}
 }
 

@@ -19,42 +19,42 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// What befell others and needs real processes to show. The rows are those of reliability.md §2.
+// Bugs of other job queues that need real processes to test. The rows are those of reliability.md §2.
 
-// A site is a store with worker processes on it.
-type site struct {
+// A fixture is a store with worker processes.
+type fixture struct {
 	t     *testing.T
 	store holdfast.Store
 	fleet *fleet
 }
 
-// eventually bounds what takes a moment, on a machine that may be very busy.
+// eventually is the time limit of waits, for a machine that may be very busy.
 const eventually = 2 * time.Minute
 
-func newSite(t *testing.T, address string, lease time.Duration) *site {
+func newFixture(t *testing.T, address string, lease time.Duration) *fixture {
 	t.Helper()
-	s, err := openPatiently(t.Context(), address)
+	s, err := openWithRetry(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: address, Dir: t.TempDir(), Lease: lease}}
+	f := &fleet{command: []string{os.Args[0], asChild}, spec: childSpec{Store: address, Dir: t.TempDir(), Lease: lease}}
 	t.Cleanup(func() {
 		f.killAll("")
 		s.Close()
 	})
-	return &site{t: t, store: s, fleet: f}
+	return &fixture{t: t, store: s, fleet: f}
 }
 
-func (s *site) worker() *process {
+func (s *fixture) worker() *process {
 	s.t.Helper()
-	p, err := s.fleet.spawn(partWorker)
+	p, err := s.fleet.spawn(roleWorker)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return p
 }
 
-func (s *site) enqueue(do script, options ...func(*holdfast.Draft)) holdfast.ID {
+func (s *fixture) enqueue(do script, options ...func(*holdfast.Draft)) holdfast.ID {
 	s.t.Helper()
 	receipt, err := holdfast.Enqueue(s.t.Context(), s.store, do.args(), options...)
 	if err != nil {
@@ -63,27 +63,27 @@ func (s *site) enqueue(do script, options ...func(*holdfast.Draft)) holdfast.ID 
 	return receipt.ID
 }
 
-// starts are the times a handler began on a job, so far.
-func (s *site) starts(id holdfast.ID) []line {
+// starts returns the journal lines of the starts of a job so far.
+func (s *fixture) starts(id holdfast.ID) []line {
 	s.t.Helper()
-	lines, err := readJournals(s.fleet.part.Dir, len(s.fleet.all))
+	lines, err := readJournals(s.fleet.spec.Dir, len(s.fleet.all))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return slices.DeleteFunc(lines, func(l line) bool { return l.Saw != sawStart || l.Job != id })
 }
 
-// until waits for something to become true.
-func (s *site) until(what string, happened func() bool) {
+// until waits until a condition is true.
+func (s *fixture) until(what string, happened func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(eventually); !happened(); pause(s.t.Context(), 10*time.Millisecond) {
+	for deadline := time.Now().Add(eventually); !happened(); sleep(s.t.Context(), 10*time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("it never happened: %s\n%s", what, strings.Join(s.fleet.troubles(), "\n"))
+			s.t.Fatalf("timed out waiting: %s\n%s", what, strings.Join(s.fleet.unexpectedExits(), "\n"))
 		}
 	}
 }
 
-func (s *site) ended(id holdfast.ID) holdfast.Job {
+func (s *fixture) ended(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
 	var job holdfast.Job
 	s.until("job "+id.String()+" ends", func() bool {
@@ -94,9 +94,9 @@ func (s *site) ended(id holdfast.ID) holdfast.Job {
 	return job
 }
 
-func (s *site) audit() {
+func (s *fixture) checkIntegrity() {
 	s.t.Helper()
-	if err := whole(s.t.Context(), s.store, nil); err != nil {
+	if err := checkStore(s.t.Context(), s.store, nil); err != nil {
 		s.t.Error(err)
 	}
 }
@@ -113,7 +113,7 @@ func TestAJobOfAKilledWorkerRunsAgainSoonAndIsChargedNoFailureOnPostgreSQL(t *te
 }
 
 func runsAgainSoon(t *testing.T, address string) {
-	s := newSite(t, address, 5*time.Second)
+	s := newFixture(t, address, 5*time.Second)
 	first := s.worker()
 	id := s.enqueue(script{Do: doWait}, func(d *holdfast.Draft) { d.MaxAttempts, d.UniqueKey = 1, "one" })
 	s.until("the first start", func() bool { return len(s.starts(id)) == 1 })
@@ -123,9 +123,9 @@ func runsAgainSoon(t *testing.T, address string) {
 	first.signal(sigKill)
 	s.until("the second start", func() bool { return len(s.starts(id)) == 2 })
 	took := time.Duration(s.starts(id)[1].From - killed.UnixNano())
-	t.Logf("with a lease of 5 s it ran again %v after the kill", took.Round(time.Millisecond))
+	t.Logf("with a lease of 5 s the job ran again %v after the kill", took.Round(time.Millisecond))
 	if took > 30*time.Second {
-		t.Errorf("that is far too long")
+		t.Errorf("%v is too long", took)
 	}
 	job := s.ended(id)
 	if job.State != holdfast.Complete || job.Crashes != 1 || job.Failures != 0 {
@@ -134,12 +134,12 @@ func runsAgainSoon(t *testing.T, address string) {
 	if again := s.enqueue(script{Do: doNothing}, func(d *holdfast.Draft) { d.UniqueKey = "one" }); again == id {
 		t.Errorf("the key of a job that ended is still held")
 	}
-	s.audit()
+	s.checkIntegrity()
 }
 
 // Rows 36 and 64, sidekiq#4937, #4635: a rolling restart orphans nothing and spends nothing.
 func TestRollingRestartsSpendNothing(t *testing.T) {
-	s := newSite(t, sqliteFile(t), 10*time.Second)
+	s := newFixture(t, sqliteFile(t), 10*time.Second)
 	var ids []holdfast.ID
 	for range 150 {
 		ids = append(ids, s.enqueue(script{Do: doSleep, For: 40 * time.Millisecond}))
@@ -170,11 +170,11 @@ func TestRollingRestartsSpendNothing(t *testing.T) {
 			t.Errorf("job %s is %s after %d failures and %d crashes", id, job.State, job.Failures, job.Crashes)
 		}
 	}
-	s.audit()
+	s.checkIntegrity()
 }
 
 // Rows 8, 41, 42, 60: river PR#1251, sidekiq#3684, sidekiq#2028, good_job#90: a database that crashes and comes back takes no
-// worker's loops with it, and a job at work is not started a second time.
+// worker's loops with it, and a running job is not started a second time.
 func TestADatabaseCrashTakesNoWorkerAlong(t *testing.T) {
 	server, err := pgtest.Start("", pgtest.Options{Durable: true})
 	if err != nil {
@@ -185,7 +185,7 @@ func TestADatabaseCrashTakesNoWorkerAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSite(t, address, 30*time.Second)
+	s := newFixture(t, address, 30*time.Second)
 	p := s.worker()
 	long := s.enqueue(script{Do: doSleep, For: 2 * time.Second})
 	s.until("the job has started", func() bool { return len(s.starts(long)) == 1 })
@@ -203,15 +203,15 @@ func TestADatabaseCrashTakesNoWorkerAlong(t *testing.T) {
 	})
 	s.ended(next)
 	if !p.alive() {
-		t.Errorf("the worker ended: %v", s.fleet.troubles())
+		t.Errorf("the worker ended: %v", s.fleet.unexpectedExits())
 	}
-	s.audit()
+	s.checkIntegrity()
 }
 
-// Row 54: oban#493, #832, #1300; graphile#541; pg-boss#850; good_job#303: a wake-up line that is cut costs one poll.
+// Row 54: oban#493, #832, #1300; graphile#541; pg-boss#850; good_job#303: a wake-up connection that is cut costs one poll.
 func TestACutWakeUpLineCostsOnePoll(t *testing.T) {
 	address := pgtest.Database(t)
-	s := newSite(t, address, 30*time.Second)
+	s := newFixture(t, address, 30*time.Second)
 	s.worker()
 	s.ended(s.enqueue(script{Do: doNothing}))
 	c, err := pgx.Connect(t.Context(), address)
@@ -232,10 +232,10 @@ func TestACutWakeUpLineCostsOnePoll(t *testing.T) {
 }
 
 // Rows 7, 24, 44: river PR#1324, asynq#1140, faktory#417: rows damaged by hand fail alone; the process starts and the
-// others flow.
+// other jobs run.
 func TestDamagedRowsFailAlone(t *testing.T) {
 	path := sqliteFile(t)
-	s := newSite(t, path, 5*time.Second)
+	s := newFixture(t, path, 5*time.Second)
 	damage := []string{
 		`UPDATE holdfast_job SET args = '{broken' WHERE id = $1`,
 		`UPDATE holdfast_job SET args = '"' || hex(zeroblob(5000000)) || '"' WHERE id = $1`,
@@ -271,6 +271,6 @@ func TestDamagedRowsFailAlone(t *testing.T) {
 	}
 	findings, err := s.store.Audit(t.Context())
 	if err != nil || len(findings) == 0 {
-		t.Errorf("the audit does not see the damage: %v", err)
+		t.Errorf("the integrity check does not find the damage: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A child of these tests is this very program under another first argument.
+// First arguments with which these tests start their own binary as a child process.
 const (
 	asChild  = "chaos-child"
 	asMatrix = "chaos-matrix"
@@ -19,14 +19,14 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	parts := map[string]func(string){
+	roles := map[string]func(string){
 		asChild:  func(text string) { Child(context.Background(), text, nil) },
 		asMatrix: playMatrix,
 		asFull:   playFull,
 		asLocker: playLocker,
 	}
-	if len(os.Args) == 3 && parts[os.Args[1]] != nil {
-		parts[os.Args[1]](os.Args[2])
+	if len(os.Args) == 3 && roles[os.Args[1]] != nil {
+		roles[os.Args[1]](os.Args[2])
 		os.Exit(0)
 	}
 	pgtest.Main(m)

@@ -46,74 +46,74 @@ func (r OverloadReport) Clean() bool { return r.Lost+r.Rude+r.Unkept+r.Findings 
 
 // The load of an overload run.
 const (
-	saneClients = 16   // each waits for its answer before it sends again: enough for the peak
-	manyClients = 1000 // together they send tenfold of the peak
-	tenfold     = 10
-	holders     = 8 // workers that renew a lease during the overload
+	steadyClients   = 16   // each waits for its answer before it sends again: enough for the peak
+	overloadClients = 1000 // together they send ten times the peak
+	overloadFactor  = 10
+	holderCount     = 8 // workers that renew a lease during the overload
 )
 
 // Overload measures the peak throughput of a server with a small number of clients, then sends ten times as much. Each request has several jobs, so that the
 // load is mostly work of the server: the clients run on the same machine, and with small requests they would need as much of it as the server.
 func Overload(ctx context.Context, c Config, each int) (report OverloadReport, err error) {
-	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
-		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
+	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
 		defer f.killAll("")
-		if err := f.manServers(ctx, 1); err != nil {
+		if err := f.startServers(ctx, 1); err != nil {
 			return err
 		}
-		report = OverloadReport{Store: g.name, Seconds: c.Seconds, Each: each}
-		l := newLoad(f.part.Servers[0], each)
+		report = OverloadReport{Store: db.name, Seconds: c.Seconds, Each: each}
+		l := newLoad(f.spec.Servers[0], each)
 		if err := c.overload(ctx, l, &report); err != nil {
 			return err
 		}
-		c.say("%s: goodput is %.0f %% of the peak, %d requests accepted and %d refused; checking %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
-		report.Troubles = append(l.troubles, f.troubles()...)
-		report.Findings = len(f.troubles()) + f.retireServers(time.Minute)
-		return report.weigh(ctx, s, l)
+		c.logf("%s: goodput is %.0f %% of the peak, %d requests accepted and %d refused; checking %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
+		report.Troubles = append(l.problems, f.unexpectedExits()...)
+		report.Findings = len(f.unexpectedExits()) + f.stopServers(time.Minute)
+		return report.verify(ctx, s, l)
 	})
 	return report, err
 }
 
 // overload measures the throughput before, during and after the overload.
 func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) (err error) {
-	if _, err := l.calm(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
+	if _, err := l.measure(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
 		return err
 	}
 	lasting := time.Duration(max(2, c.Seconds/4)) * time.Second
-	if report.Peak, err = l.calm(ctx, report, lasting); err != nil {
+	if report.Peak, err = l.measure(ctx, report, lasting); err != nil {
 		return err
 	}
-	c.say("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, saneClients, manyClients, tenfold)
-	kept, err := l.hold(ctx)
+	c.logf("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, steadyClients, overloadClients, overloadFactor)
+	kept, err := l.holdLeases(ctx)
 	if err != nil {
 		return err
 	}
-	err = l.offer(ctx, manyClients, tenfold*report.Peak/float64(l.each), time.Duration(c.Seconds)*time.Second)
+	err = l.offer(ctx, overloadClients, overloadFactor*report.Peak/float64(l.each), time.Duration(c.Seconds)*time.Second)
 	kept.stop()
 	if err != nil {
 		return err
 	}
 	report.Renewals, report.Unkept, report.RenewalMaxMS = kept.renewals, kept.failed, kept.slowest.Milliseconds()
-	l.troubles = append(l.troubles, kept.troubles...)
+	l.problems = append(l.problems, kept.problems...)
 	report.Goodput, report.Offered = l.goodput(), float64(int64(l.each)*l.asked.Load())/l.lasted.Seconds()
-	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.rude
+	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.invalid
 	report.TakenP99MS, report.RefusedP99MS = p99(l.taken), p99(l.refused)
-	report.After, err = l.calm(ctx, report, lasting)
+	report.After, err = l.measure(ctx, report, lasting)
 	report.Ratio = report.Goodput / max(1, (report.Peak+report.After)/2)
 	return err
 }
 
-// calm measures how many jobs per second are acknowledged to a small number of clients.
-func (l *load) calm(ctx context.Context, report *OverloadReport, lasting time.Duration) (float64, error) {
-	err := l.offer(ctx, saneClients, 0, lasting)
-	report.Rude += l.rude
+// measure measures how many jobs per second are acknowledged to a small number of clients.
+func (l *load) measure(ctx context.Context, report *OverloadReport, lasting time.Duration) (float64, error) {
+	err := l.offer(ctx, steadyClients, 0, lasting)
+	report.Rude += l.invalid
 	return l.goodput(), err
 }
 
 func (l *load) goodput() float64 { return float64(l.each*len(l.taken)) / l.lasted.Seconds() }
 
-// weigh compares the store with what was acknowledged: the number of jobs, and one job of each request by its id. Then it runs the integrity check.
-func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) error {
+// verify compares the store with what was acknowledged: the number of jobs, and one job of each request by its id. Then it runs the integrity check.
+func (r *OverloadReport) verify(ctx context.Context, s holdfast.Store, l *load) error {
 	counts, err := s.Counts(ctx)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) e
 		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))
 	}
 	if r.Taken == 0 {
-		return errors.Join(err, errNothing)
+		return errors.Join(err, errTooShort)
 	}
 	return err
 }
@@ -157,8 +157,8 @@ type load struct {
 	all      []holdfast.ID // one job of each acknowledged request of the run
 	taken    []time.Duration
 	refused  []time.Duration
-	rude     int
-	troubles []string
+	invalid  int
+	problems []string
 }
 
 func newLoad(address string, each int) *load {
@@ -171,15 +171,15 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.asked.Store(0)
-	l.taken, l.refused, l.rude = nil, nil, 0 // l.all is kept
-	lines := make([]*wire, 0, clients)
+	l.taken, l.refused, l.invalid = nil, nil, 0 // l.all is kept
+	lines := make([]*rawClient, 0, clients)
 	defer func() {
 		for _, w := range lines {
 			w.close()
 		}
 	}()
 	for range clients {
-		w, err := dialWire(ctx, l.address)
+		w, err := dialRawClient(ctx, l.address)
 		if err != nil {
 			return err
 		}
@@ -196,9 +196,9 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 					if at > lasting {
 						return
 					}
-					pause(ctx, at-time.Since(begun))
+					sleep(ctx, at-time.Since(begun))
 				}
-				l.one(w)
+				l.enqueueOnce(w)
 			}
 		})
 	}
@@ -207,8 +207,8 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	return nil
 }
 
-// one sends one request.
-func (l *load) one(w *wire) {
+// enqueueOnce sends one request.
+func (l *load) enqueueOnce(w *rawClient) {
 	var out api.BulkOut
 	l.asked.Add(1)
 	begun := time.Now()
@@ -222,8 +222,8 @@ func (l *load) one(w *wire) {
 	case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && after != "":
 		l.refused = append(l.refused, took)
 	default:
-		if l.rude++; l.rude < 20 {
-			l.troubles = append(l.troubles, fmt.Sprintf("a client got status %d with Retry-After %q: %v", status, after, err))
+		if l.invalid++; l.invalid < 20 {
+			l.problems = append(l.problems, fmt.Sprintf("a client got status %d with Retry-After %q: %v", status, after, err))
 		}
 	}
 }

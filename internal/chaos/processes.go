@@ -15,7 +15,7 @@ import (
 // A process is a child process of a run, running or ended.
 type process struct {
 	n     int
-	play  string
+	role  string
 	cmd   *exec.Cmd
 	stdin io.Closer     // the child ends when it is closed
 	gone  chan struct{} // closed when it has ended
@@ -37,38 +37,38 @@ func (p *process) signal(s os.Signal) {
 
 // A fleet holds every process that a run has started so far. It is not safe for concurrent use.
 type fleet struct {
-	command []string // runs this program as a child; the JSON of a part is added
-	part    part     // common to all processes
+	command []string  // runs this program as a child; the JSON of a childSpec is added
+	spec    childSpec // common to all processes
 	all     []*process
-	posts   []post // kept filled with a running process
+	slots   []roleSlot // kept filled with a running process
 }
 
-// A post is a role that always has one process: tend starts a new one when the last has ended.
-type post struct {
-	play   string
-	holder *process
+// A roleSlot is a role that always has one process: refill starts a new one when the last has ended.
+type roleSlot struct {
+	role    string
+	process *process
 }
 
-// man starts a number of processes with a role, and a post for each.
-func (f *fleet) man(play string, posts int) error {
-	for range posts {
-		p, err := f.spawn(play)
+// start starts a number of processes with a role, and a slot for each.
+func (f *fleet) start(role string, n int) error {
+	for range n {
+		p, err := f.spawn(role)
 		if err != nil {
 			return err
 		}
-		f.posts = append(f.posts, post{play: play, holder: p})
+		f.slots = append(f.slots, roleSlot{role: role, process: p})
 	}
 	return nil
 }
 
-func (f *fleet) spawn(play string) (*process, error) {
-	part := f.part
-	part.Play, part.N = play, len(f.all)
-	text, err := json.Marshal(part)
+func (f *fleet) spawn(role string) (*process, error) {
+	spec := f.spec
+	spec.Role, spec.N = role, len(f.all)
+	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the role of a child process: %w", err)
 	}
-	log, err := os.Create(f.logPath(part.N))
+	log, err := os.Create(f.logPath(spec.N))
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the log of a child process: %w", err)
 	}
@@ -82,7 +82,7 @@ func (f *fleet) spawn(play string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start a child process: %w", err)
 	}
-	p := &process{n: part.N, play: play, cmd: cmd, stdin: stdin, gone: make(chan struct{})}
+	p := &process{n: spec.N, role: role, cmd: cmd, stdin: stdin, gone: make(chan struct{})}
 	f.all = append(f.all, p)
 	go func() {
 		_ = cmd.Wait() // the process state has the exit code
@@ -92,49 +92,49 @@ func (f *fleet) spawn(play string) (*process, error) {
 }
 
 func (f *fleet) logPath(n int) string {
-	return filepath.Join(f.part.Dir, fmt.Sprintf("%05d.log", n))
+	return filepath.Join(f.spec.Dir, fmt.Sprintf("%05d.log", n))
 }
 
-// tend starts a new process for every post whose process has ended or was asked to end.
-func (f *fleet) tend() error {
-	for i := range f.posts {
-		if h := f.posts[i].holder; h.alive() && !h.asked {
+// refill starts a new process for every slot whose process has ended or was asked to end.
+func (f *fleet) refill() error {
+	for i := range f.slots {
+		if h := f.slots[i].process; h.alive() && !h.asked {
 			continue
 		}
-		p, err := f.spawn(f.posts[i].play)
+		p, err := f.spawn(f.slots[i].role)
 		if err != nil {
 			return err
 		}
-		f.posts[i].holder = p
+		f.slots[i].process = p
 	}
 	return nil
 }
 
-// relieve starts a new process for the post of one that is frozen. The frozen process stays in the fleet.
-func (f *fleet) relieve(old *process) error {
-	for i := range f.posts {
-		if f.posts[i].holder != old {
+// replace starts a new process for the slot of one that is frozen. The frozen process stays in the fleet.
+func (f *fleet) replace(old *process) error {
+	for i := range f.slots {
+		if f.slots[i].process != old {
 			continue
 		}
-		p, err := f.spawn(old.play)
+		p, err := f.spawn(old.role)
 		if err != nil {
 			return err
 		}
-		f.posts[i].holder = p
+		f.slots[i].process = p
 	}
 	return nil
 }
 
-// close removes the posts of a role, so that its processes are not replaced.
-func (f *fleet) close(play string) {
-	f.posts = slices.DeleteFunc(f.posts, func(p post) bool { return p.play == play })
+// stopRefilling removes the slots of a role, so that its processes are not replaced.
+func (f *fleet) stopRefilling(role string) {
+	f.slots = slices.DeleteFunc(f.slots, func(p roleSlot) bool { return p.role == role })
 }
 
-// retire asks every process of a role to end and waits. It kills those that have not ended in time and returns their number.
-func (f *fleet) retire(play string, patience time.Duration) int {
-	f.close(play)
+// stop asks every process of a role to end and waits. It kills those that have not ended in time and returns their number.
+func (f *fleet) stop(role string, patience time.Duration) int {
+	f.stopRefilling(role)
 	for _, p := range f.all {
-		if p.play == play && p.alive() {
+		if p.role == role && p.alive() {
 			p.asked = true
 			p.signal(sigCont)
 			p.signal(sigTerm)
@@ -142,23 +142,23 @@ func (f *fleet) retire(play string, patience time.Duration) int {
 	}
 	deadline := time.After(patience)
 	for _, p := range f.all {
-		if p.play != play {
+		if p.role != role {
 			continue
 		}
 		select {
 		case <-p.gone:
 		case <-deadline:
-			return f.killAll(play)
+			return f.killAll(role)
 		}
 	}
 	return 0
 }
 
 // killAll kills the processes of a role, or all processes if role is empty, and returns how many it killed.
-func (f *fleet) killAll(play string) int {
+func (f *fleet) killAll(role string) int {
 	killed := 0
 	for _, p := range f.all {
-		if (play == "" || p.play == play) && p.alive() {
+		if (role == "" || p.role == role) && p.alive() {
 			killed++
 			p.asked = true
 			p.signal(sigKill)
@@ -170,19 +170,19 @@ func (f *fleet) killAll(play string) int {
 }
 
 // unexpectedExits describes every process that failed although neither the run nor a script ended it.
-func (f *fleet) troubles() []string {
+func (f *fleet) unexpectedExits() []string {
 	var found []string
 	for _, p := range f.all {
 		if p.alive() {
 			continue
 		}
 		code := p.cmd.ProcessState.ExitCode()
-		if code == exitWell || code == exitTaken || code == -1 && p.asked {
+		if code == exitOK || code == exitKilled || code == -1 && p.asked {
 			continue
 		}
 		text, _ := os.ReadFile(f.logPath(p.n))
 		tail := strings.TrimSpace(string(text[max(0, len(text)-1500):]))
-		found = append(found, fmt.Sprintf("%s %d ended with %v:\n%s", p.play, p.n, p.cmd.ProcessState, tail))
+		found = append(found, fmt.Sprintf("%s %d ended with %v:\n%s", p.role, p.n, p.cmd.ProcessState, tail))
 	}
 	return found
 }

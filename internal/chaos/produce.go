@@ -17,13 +17,13 @@ type producer struct {
 	journal *journal
 	random  *rand.Rand
 	first   holdfast.ID
-	far     bool
+	remote  bool
 	mine    []holdfast.ID // jobs of this producer that were acknowledged
 }
 
-func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error {
-	r := rand.New(rand.NewPCG(part.Seed, uint64(part.N)))
-	p := &producer{store: s, journal: j, random: r, first: part.First, far: part.far()}
+func runProducer(ctx context.Context, spec childSpec, s holdfast.Store, j *journal) error {
+	r := rand.New(rand.NewPCG(spec.Seed, uint64(spec.N)))
+	p := &producer{store: s, journal: j, random: r, first: spec.First, remote: spec.remote()}
 	for ctx.Err() == nil {
 		switch roll := r.IntN(100); {
 		case roll < 60:
@@ -33,13 +33,13 @@ func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error
 		case roll < 76:
 			p.enqueue(ctx, p.drafts(150)...)
 		case roll < 90:
-			p.insist(ctx)
+			p.enqueueIdempotent(ctx)
 		case roll < 95:
 			p.cancelOne(ctx)
 		default:
 			p.retryOne(ctx)
 		}
-		pause(ctx, time.Duration(5+r.IntN(40))*time.Millisecond)
+		sleep(ctx, time.Duration(5+r.IntN(40))*time.Millisecond)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (p *producer) drafts(n int) []holdfast.Draft {
 
 func (p *producer) draft() holdfast.Draft {
 	s := drawScript(p.random)
-	for p.far && s.Do == doPoison { // a server reclaims such a job, and has no journal to prove why it ends
+	for p.remote && s.Do == doPoison { // a server reclaims such a job, and has no journal to prove why it ends
 		s = drawScript(p.random)
 	}
 	d, err := holdfast.NewDraft(s.args())
@@ -65,13 +65,13 @@ func (p *producer) draft() holdfast.Draft {
 		panic(err) // a script can always be encoded
 	}
 	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
-	if p.far && p.random.IntN(3) == 0 {
+	if p.remote && p.random.IntN(3) == 0 {
 		d.Kind, d.Queue = reportScript{}.Kind(), reportQueue
 	}
 	d.Priority = int16(p.random.IntN(3))
 	d.Owner = []string{"", "", "acme", "zeta"}[p.random.IntN(4)]
-	if p.random.IntN(25) == 0 && !p.far {
-		d.Dependency = scarce
+	if p.random.IntN(25) == 0 && !p.remote {
+		d.Dependency = limitedDependency
 	}
 	switch p.random.IntN(10) {
 	case 0, 1:
@@ -87,7 +87,7 @@ func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	from := time.Now().UnixNano()
 	receipts, err := p.store.Enqueue(ctx, drafts)
 	if err != nil {
-		pause(ctx, 20*time.Millisecond)
+		sleep(ctx, 20*time.Millisecond)
 		return false
 	}
 	till := time.Now().UnixNano()
@@ -103,8 +103,8 @@ func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	return true
 }
 
-// insist repeats one draft with an idempotency key until it is acknowledged, as a careful client does, and then once more: there must be one job.
-func (p *producer) insist(ctx context.Context) {
+// enqueueIdempotent repeats one draft with an idempotency key until it is acknowledged, as a careful client does, and then once more: there must be one job.
+func (p *producer) enqueueIdempotent(ctx context.Context) {
 	d := p.draft()
 	d.UniqueKey = ""
 	d.IdempotencyKey = holdfast.NewID().String()
@@ -128,7 +128,7 @@ func (p *producer) cancelOne(ctx context.Context) {
 // retryOne retries a failed job of this run. Other jobs in the store are ignored.
 func (p *producer) retryOne(ctx context.Context) {
 	failed, _, err := p.store.Jobs(ctx, holdfast.Filter{DeadLetters: true, Limit: 5})
-	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !ofRun(job, p.first) })
+	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !belongsToRun(job, p.first) })
 	if err != nil || len(failed) == 0 {
 		return
 	}

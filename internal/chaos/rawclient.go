@@ -15,20 +15,20 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A wire is a minimal HTTP client. It needs little CPU, because it runs on the same machine as the server that it overloads. It is not safe for concurrent use.
-type wire struct {
+// A rawClient is a minimal HTTP client. It needs little CPU, because it runs on the same machine as the server that it overloads. It is not safe for concurrent use.
+type rawClient struct {
 	address string
 	conn    net.Conn
 	in      *bufio.Reader
 	out     bytes.Buffer
 }
 
-func dialWire(ctx context.Context, address string) (*wire, error) {
-	w := &wire{address: address}
+func dialRawClient(ctx context.Context, address string) (*rawClient, error) {
+	w := &rawClient{address: address}
 	return w, w.dial(ctx)
 }
 
-func (w *wire) dial(ctx context.Context) (err error) {
+func (w *rawClient) dial(ctx context.Context) (err error) {
 	dialer := net.Dialer{Timeout: stuckAfter}
 	if w.conn, err = dialer.DialContext(ctx, "tcp", w.address); err != nil {
 		return fmt.Errorf("cannot connect to the server: %w", err)
@@ -37,14 +37,14 @@ func (w *wire) dial(ctx context.Context) (err error) {
 	return nil
 }
 
-func (w *wire) close() {
+func (w *rawClient) close() {
 	if w.conn != nil {
 		_ = w.conn.Close()
 	}
 }
 
 // post sends a request and waits for its answer, at most stuckAfter. It returns the status and the Retry-After header.
-func (w *wire) post(path string, body []byte, out any) (status int, after string, err error) {
+func (w *rawClient) post(path string, body []byte, out any) (status int, after string, err error) {
 	if w.conn == nil {
 		if err := w.dial(context.Background()); err != nil {
 			return 0, "", err
@@ -76,8 +76,8 @@ func (w *wire) post(path string, body []byte, out any) (status int, after string
 	return answer.StatusCode, answer.Header.Get("Retry-After"), err
 }
 
-// A keeper runs workers that renew a lease during the overload, and records how that went.
-type keeper struct {
+// leaseHolders are workers that renew a lease during the overload, and records how that went.
+type leaseHolders struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -85,15 +85,15 @@ type keeper struct {
 	renewals int
 	failed   int
 	slowest  time.Duration
-	troubles []string
+	problems []string
 }
 
-// hold starts workers that claim one job each and renew its lease until they are stopped.
-func (l *load) hold(ctx context.Context) (*keeper, error) {
-	k := &keeper{}
+// holdLeases starts workers that claim one job each and renew its lease until they are stopped.
+func (l *load) holdLeases(ctx context.Context) (*leaseHolders, error) {
+	k := &leaseHolders{}
 	ctx, k.cancel = context.WithCancel(ctx)
-	for i := range holders {
-		w, err := dialWire(ctx, l.address)
+	for i := range holderCount {
+		w, err := dialRawClient(ctx, l.address)
 		if err != nil {
 			k.stop()
 			return nil, err
@@ -107,7 +107,7 @@ func (l *load) hold(ctx context.Context) (*keeper, error) {
 		}
 		k.work.Go(func() {
 			defer w.close()
-			for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
+			for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
 				k.renew(w, out.Leases[0])
 			}
 		})
@@ -115,12 +115,12 @@ func (l *load) hold(ctx context.Context) (*keeper, error) {
 	return k, nil
 }
 
-func (k *keeper) stop() {
+func (k *leaseHolders) stop() {
 	k.cancel()
 	k.work.Wait()
 }
 
-func (k *keeper) renew(w *wire, l api.Lease) {
+func (k *leaseHolders) renew(w *rawClient, l api.Lease) {
 	var in api.RenewIn
 	var bad api.RenewOut
 	lease := 10 * time.Minute
@@ -136,6 +136,6 @@ func (k *keeper) renew(w *wire, l api.Lease) {
 	k.renewals, k.slowest = k.renewals+1, max(k.slowest, took)
 	if err != nil || status != http.StatusOK || len(bad.Lost) > 0 {
 		k.failed++
-		k.troubles = append(k.troubles, fmt.Sprintf("a renewal got status %d, %v lost: %v", status, bad.Lost, err))
+		k.problems = append(k.problems, fmt.Sprintf("a renewal got status %d, %v lost: %v", status, bad.Lost, err))
 	}
 }

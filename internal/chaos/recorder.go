@@ -15,19 +15,19 @@ type recorder struct {
 }
 
 func (r *recorder) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Claim(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Claim(ctx, c) })
 }
 
 func (r *recorder) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Reclaim(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Reclaim(ctx, c) })
 }
 
 func (r *recorder) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
 }
 
-// handed records the leases that a call returns.
-func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
+// recordClaims records the leases that a call returns.
+func (r *recorder) recordClaims(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
 	from := time.Now().UnixNano()
 	leases, err := ask()
 	till := time.Now().UnixNano()
@@ -52,15 +52,15 @@ func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement
 	for i := range lines {
 		lines[i].Saw, lines[i].Till, lines[i].Answer = sawAnswer, till, unknown
 		if err == nil {
-			lines[i].Answer = word(answers[i])
+			lines[i].Answer = answerWord(answers[i])
 		}
 	}
 	r.journal.write(lines...)
 	return answers, err
 }
 
-// word is the journal's word for the answer to a settlement.
-func word(answer error) string {
+// answerWord is the journal's word for the answer to a settlement.
+func answerWord(answer error) string {
 	switch {
 	case answer == nil:
 		return applied

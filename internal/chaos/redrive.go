@@ -30,14 +30,14 @@ func (r RedriveReport) Clean() bool { return r.Lost+r.Twice+r.Findings == 0 && l
 
 // Redrive creates dead letters, starts a redrive of all of them, and repeatedly kills the workers that carry it out.
 func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err error) {
-	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
-		report = RedriveReport{Store: g.name, Jobs: jobs}
+	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+		report = RedriveReport{Store: db.name, Jobs: jobs}
 		first := holdfast.NewID()
-		if err := bury(ctx, s, jobs); err != nil {
+		if err := makeDeadLetters(ctx, s, jobs); err != nil {
 			return err
 		}
-		c.say("%s: %d dead letters", g.name, jobs)
-		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+		c.logf("%s: %d dead letters", db.name, jobs)
+		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 		defer f.killAll("")
 		began := time.Now()
 		id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
@@ -46,18 +46,18 @@ func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err
 		if err != nil {
 			return err
 		}
-		if report.Kills, err = c.harass(ctx, s, f, id); err != nil {
+		if report.Kills, err = c.killWorkersDuring(ctx, s, f, id); err != nil {
 			return err
 		}
 		report.Seconds = time.Since(began).Seconds()
-		f.retire(partWorker, time.Minute)
-		return report.weigh(ctx, s, id, first)
+		f.stop(roleWorker, time.Minute)
+		return report.verify(ctx, s, id, first)
 	})
 	return report, err
 }
 
-// bury creates dead letters.
-func bury(ctx context.Context, s holdfast.Store, jobs int) error {
+// makeDeadLetters creates dead letters.
+func makeDeadLetters(ctx context.Context, s holdfast.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 500))
 		for i := range drafts {
@@ -83,16 +83,16 @@ func bury(ctx context.Context, s holdfast.Store, jobs int) error {
 	return nil
 }
 
-// harass kills workers at random times until the redrive and every job that it sent have ended.
-func (c *Config) harass(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
+// killWorkersDuring kills workers at random times until the redrive and every job that it sent have ended.
+func (c *Config) killWorkersDuring(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
 	random := rand.New(rand.NewPCG(c.Seed, 1))
-	weather := &storm{fleet: f, random: random, faults: map[string]int{}}
-	if err := f.man(partWorker, c.Workers); err != nil {
+	inj := &injector{fleet: f, random: random, faults: map[string]int{}}
+	if err := f.start(roleWorker, c.Workers); err != nil {
 		return 0, err
 	}
 	desk, before, since := ops.New(s, ops.Config{}), "", time.Now()
 	for ctx.Err() == nil {
-		pause(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
+		sleep(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
 		r, err := desk.Redrive(ctx, id)
 		if err != nil {
 			return kills, err
@@ -103,27 +103,27 @@ func (c *Config) harass(ctx context.Context, s holdfast.Store, f *fleet, id hold
 		case r.State != redrive.Running && !r.State.Ended():
 			return kills, fmt.Errorf("the redrive is %s: %s", r.State, r.Why)
 		case !r.State.Ended():
-			if p := weather.pick(partWorker); p != nil {
-				weather.kill(p, "sigkill")
+			if p := inj.pick(roleWorker); p != nil {
+				inj.kill(p, "sigkill")
 				kills++
 			}
 		}
 		if now := fmt.Sprint(r.State, r.Tally); now != before {
 			before, since = now, time.Now()
-			c.say("%s", before)
+			c.logf("%s", before)
 		} else if time.Since(since) > stuckAfter {
 			return kills, nil // the check reports what is stuck
 		}
-		if err := f.tend(); err != nil {
+		if err := f.refill(); err != nil {
 			return kills, err
 		}
 	}
 	return kills, ctx.Err()
 }
 
-// weigh checks that every job is complete in its second generation and was sent once, and runs the integrity check.
-func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
-	accuse := func(count *int, format string, args ...any) {
+// verify checks that every job is complete in its second generation and was sent once, and runs the integrity check.
+func (r *RedriveReport) verify(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
+	record := func(count *int, format string, args ...any) {
 		if *count++; len(r.Troubles) < 50 {
 			r.Troubles = append(r.Troubles, fmt.Sprintf(format, args...))
 		}
@@ -135,15 +135,15 @@ func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first h
 			return err
 		}
 		for _, job := range page {
-			if !ofRun(job, first) {
+			if !belongsToRun(job, first) {
 				continue
 			}
 			seen++
 			if job.State != holdfast.Complete || job.Generation < 2 {
-				accuse(&r.Lost, "job %s is %s in generation %d", job.ID, job.State, job.Generation)
+				record(&r.Lost, "job %s is %s in generation %d", job.ID, job.State, job.Generation)
 			}
 			if job.Generation > 2 {
-				accuse(&r.Twice, "job %s is in generation %d", job.ID, job.Generation)
+				record(&r.Twice, "job %s is in generation %d", job.ID, job.Generation)
 			}
 		}
 		if filter.Cursor = cursor; cursor == "" {
@@ -155,14 +155,14 @@ func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first h
 		return err
 	}
 	if seen != r.Jobs || tally.Taken != r.Jobs || tally.Complete != r.Jobs {
-		accuse(&r.Lost, "of %d jobs %d are in the store, and the redrive counts %+v", r.Jobs, seen, tally)
+		record(&r.Lost, "of %d jobs %d are in the store, and the redrive counts %+v", r.Jobs, seen, tally)
 	}
 	findings, err := s.Audit(ctx)
 	for _, f := range findings {
-		accuse(&r.Findings, "integrity check: %s: %s %s", f.Rule, f.Job, f.Detail)
+		record(&r.Findings, "integrity check: %s: %s %s", f.Rule, f.Job, f.Detail)
 	}
 	if r.Kills == 0 {
-		return errors.Join(err, errNothing)
+		return errors.Join(err, errTooShort)
 	}
 	return err
 }

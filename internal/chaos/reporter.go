@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// partReporter is the role of a worker as written in other languages: it claims over HTTP and reports outcomes, and the server decides what follows.
-const partReporter = "reporter"
+// roleReporter is the role of a worker as written in other languages: it claims over HTTP and reports outcomes, and the server decides what follows.
+const roleReporter = "reporter"
 
 // A reportScript is a job for reporters.
 type reportScript struct{ script }
@@ -26,23 +26,23 @@ const reportQueue = "reports"
 
 // A reporter runs jobs, one at a time.
 type reporter struct {
-	part    part
+	spec    childSpec
 	journal *journal
 	http    *http.Client
 	name    string
 	claimed int
 }
 
-// report runs a reporter until ctx ends.
-func report(ctx context.Context, p part, j *journal) error {
-	r := &reporter{part: p, journal: j, http: &http.Client{Transport: newTurns(p.Servers), Timeout: 10 * time.Second}, name: fmt.Sprintf("reporter-%d", p.N)}
+// runReporter runs a reporter until ctx ends.
+func runReporter(ctx context.Context, p childSpec, j *journal) error {
+	r := &reporter{spec: p, journal: j, http: &http.Client{Transport: newRoundRobin(p.Servers), Timeout: 10 * time.Second}, name: fmt.Sprintf("reporter-%d", p.N)}
 	for ctx.Err() == nil {
 		leases := r.claim(ctx)
 		for _, l := range leases {
 			r.work(ctx, l)
 		}
 		if len(leases) == 0 {
-			pause(ctx, 50*time.Millisecond)
+			sleep(ctx, 50*time.Millisecond)
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func (r *reporter) ask(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.part.Servers[0]+api.Prefix+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.spec.Servers[0]+api.Prefix+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (r *reporter) claim(ctx context.Context) []api.Lease {
 	r.claimed++
 	few, from := 4, time.Now().UnixNano()
 	var out api.ClaimOut
-	err := r.ask(ctx, api.ClaimJobs.Path, api.Claim{Worker: fmt.Sprintf("%s-%d", r.name, r.claimed), Queues: []string{reportQueue}, Limit: &few, Lease: &r.part.Lease}, &out)
+	err := r.ask(ctx, api.ClaimJobs.Path, api.Claim{Worker: fmt.Sprintf("%s-%d", r.name, r.claimed), Queues: []string{reportQueue}, Limit: &few, Lease: &r.spec.Lease}, &out)
 	if err != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *reporter) work(ctx context.Context, l api.Lease) {
 	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
 	var renew api.RenewIn
 	var bad api.RenewOut
-	renew.Body.Lease = &r.part.Lease
+	renew.Body.Lease = &r.spec.Lease
 	renew.Body.Renewals = []api.Renewal{{Batch: l.Batch, Running: []holdfast.ID{l.ID}}}
 	if r.ask(ctx, api.RenewJobs.Path, renew.Body, &bad) == nil && len(bad.Lost) > 0 {
 		return
@@ -113,14 +113,14 @@ func (r *reporter) work(ctx context.Context, l api.Lease) {
 		last.To = holdfast.Failed
 		r.journal.write(last)
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; pause(ctx, 50*time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; sleep(ctx, 50*time.Millisecond) {
 		var in api.OutcomesIn
 		var out api.Answers
 		in.Body.Outcomes = []api.Outcome{o}
 		if err := r.ask(ctx, api.JobOutcome.Path, in.Body, &out); err != nil || len(out.Answers) != 1 {
 			continue
 		}
-		seen.Saw, seen.Till, seen.Answer = sawAnswer, time.Now().UnixNano(), word(out.Answers[0].Err())
+		seen.Saw, seen.Till, seen.Answer = sawAnswer, time.Now().UnixNano(), answerWord(out.Answers[0].Err())
 		r.journal.write(seen)
 		return
 	}
@@ -131,7 +131,7 @@ func (r *reporter) outcome(ctx context.Context, l api.Lease, s script) (api.Outc
 	o := api.Outcome{Batch: l.Batch, Job: l.ID, Token: l.Token, Outcome: api.OutcomeComplete}
 	switch {
 	case s.Do == doSleep:
-		pause(ctx, s.For)
+		sleep(ctx, s.For)
 	case s.Do == doFail && l.Failures < s.Times, s.Do == doRefuse:
 		o.Outcome, o.Message = api.OutcomeFailed, "the script says so"
 		return o, holdfast.Queued

@@ -55,28 +55,28 @@ const stuckAfter = 90 * time.Second
 
 // Run injects faults into a store and its processes, and reports violations of the guarantees. An error means that the run itself failed, not the store.
 func Run(ctx context.Context, c Config) (Report, error) {
-	if err := able(); err != nil {
+	if err := checkPlatform(); err != nil {
 		return Report{}, err
 	}
-	c.fill()
+	c.setDefaults()
 	dir, err := os.MkdirTemp("", "holdfast-chaos-")
 	if err != nil {
 		return Report{}, fmt.Errorf("cannot create a folder for the run: %w", err)
 	}
-	g, err := prepare(c.Store, dir)
+	db, err := prepareDatabase(c.Store, dir)
 	if err != nil {
 		return Report{}, err
 	}
-	report, err := c.run(ctx, g, dir)
+	report, err := c.run(ctx, db, dir)
 	if err == nil && !report.Clean() {
-		c.say("the journals of this run are kept in %s", dir)
+		c.logf("the journals of this run are kept in %s", dir)
 	} else {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
-	return report, errors.Join(err, g.close())
+	return report, errors.Join(err, db.close())
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Workers == 0 {
 		c.Workers = 4
 	}
@@ -94,52 +94,52 @@ func (c *Config) fill() {
 	}
 }
 
-func (c *Config) say(format string, args ...any) { fmt.Fprintf(c.Progress, format+"\n", args...) }
+func (c *Config) logf(format string, args ...any) { fmt.Fprintf(c.Progress, format+"\n", args...) }
 
-func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error) {
+func (c *Config) run(ctx context.Context, db *database, dir string) (Report, error) {
 	first := holdfast.NewID() // the ids of all jobs of this run are greater
-	s, err := openPatiently(ctx, g.address)
+	s, err := openWithRetry(ctx, db.address)
 	if err != nil {
 		return Report{}, err
 	}
 	defer s.Close()
-	if err := limit(ctx, s); err != nil {
+	if err := placeLimit(ctx, s); err != nil {
 		return Report{}, err
 	}
-	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+	f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 	defer f.killAll("")
-	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
-	c.say("%s: %d servers, %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Servers, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
+	inj := &injector{fleet: f, database: db, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
+	c.logf("%s: %d servers, %d workers and %d producers for %d seconds, lease %v, seed %d", db.name, c.Servers, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
 	if c.Servers > 0 {
-		if err := errors.Join(f.manServers(ctx, c.Servers), f.man(partReporter, c.Workers)); err != nil {
+		if err := errors.Join(f.startServers(ctx, c.Servers), f.start(roleReporter, c.Workers)); err != nil {
 			return Report{}, err
 		}
 	}
-	if err := errors.Join(f.man(partWorker, c.Workers), f.man(partProducer, c.Producers)); err != nil {
+	if err := errors.Join(f.start(roleWorker, c.Workers), f.start(roleProducer, c.Producers)); err != nil {
 		return Report{}, err
 	}
-	if err := weather.rage(ctx, time.Now().Add(time.Duration(c.Seconds)*time.Second)); err != nil {
+	if err := inj.run(ctx, time.Now().Add(time.Duration(c.Seconds)*time.Second)); err != nil {
 		return Report{}, err
 	}
-	weather.heal()
-	c.say("%s: faults ended after %v; draining", g.name, weather.faults)
-	stubborn := f.retire(partProducer, time.Minute)
+	inj.end()
+	c.logf("%s: faults ended after %v; draining", db.name, inj.faults)
+	stubborn := f.stop(roleProducer, time.Minute)
 	if err := c.drain(ctx, s, f); err != nil {
 		return Report{}, err
 	}
-	stubborn += f.retire(partWorker, time.Minute) + f.retire(partReporter, time.Minute) + f.retireServers(time.Minute)
-	c.say("%s: drained; verifying", g.name)
-	report := Report{Store: g.name, Seconds: c.Seconds, Seed: c.Seed, Faults: weather.faults, Troubles: f.troubles()}
+	stubborn += f.stop(roleWorker, time.Minute) + f.stop(roleReporter, time.Minute) + f.stopServers(time.Minute)
+	c.logf("%s: drained; verifying", db.name)
+	report := Report{Store: db.name, Seconds: c.Seconds, Seed: c.Seed, Faults: inj.faults, Troubles: f.unexpectedExits()}
 	if stubborn > 0 {
 		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute after SIGTERM", stubborn))
 	}
 	report.Findings = len(report.Troubles)
-	e, err := gather(ctx, s, f)
+	e, err := collectEvidence(ctx, s, f)
 	if err != nil {
 		return report, err
 	}
-	e.kills = weather.kills
-	err = report.weigh(ctx, s, e)
+	e.kills = inj.kills
+	err = report.verify(ctx, s, e)
 	return report, err
 }
 
@@ -147,14 +147,14 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 	before, since := "", time.Now()
 	for ctx.Err() == nil {
-		if err := f.tend(); err != nil { // scripts still end their processes
+		if err := f.refill(); err != nil { // scripts still end their processes
 			return err
 		}
 		counts, err := s.Counts(ctx)
 		if err == nil {
 			open := 0
 			for _, n := range counts {
-				if ours(n.Kind) && !n.State.Terminal() {
+				if isChaosKind(n.Kind) && !n.State.Terminal() {
 					open += n.Jobs
 				}
 			}
@@ -166,10 +166,10 @@ func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 			}
 		}
 		if time.Since(since) > stuckAfter {
-			c.say("no progress for %v: %v", stuckAfter, before)
+			c.logf("no progress for %v: %v", stuckAfter, before)
 			return c.describeStuck(ctx, s)
 		}
-		pause(ctx, 200*time.Millisecond)
+		sleep(ctx, 200*time.Millisecond)
 	}
 	return ctx.Err()
 }
@@ -178,7 +178,7 @@ func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
 	service := ops.New(s, ops.Config{})
 	holds, err := s.Holds(ctx)
-	c.say("holds: %+v (%v)", holds, err)
+	c.logf("holds: %+v (%v)", holds, err)
 	for _, state := range []holdfast.State{holdfast.Processing, holdfast.Queued} {
 		jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: state, Limit: 5})
 		if err != nil {
@@ -186,14 +186,14 @@ func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
 		}
 		for _, job := range jobs {
 			why, err := service.Explain(ctx, job.ID)
-			c.say("%s %s of queue %s, attempt %d, leased by %s until %v: %+v (%v)", state, job.ID, job.Queue, job.Token, job.Worker, job.LeaseUntil, why, err)
+			c.logf("%s %s of queue %s, attempt %d, leased by %s until %v: %+v (%v)", state, job.ID, job.Queue, job.Token, job.Worker, job.LeaseUntil, why, err)
 		}
 	}
 	return nil
 }
 
-// weigh runs the integrity check, verifies the evidence, and adds the results of both to the report.
-func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error {
+// verify runs the integrity check, verifies the evidence, and adds the results of both to the report.
+func (r *Report) verify(ctx context.Context, s holdfast.Store, e evidence) error {
 	findings, err := s.Audit(ctx)
 	if err != nil {
 		return fmt.Errorf("the integrity check failed: %w", err)
@@ -201,7 +201,7 @@ func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error 
 	for _, f := range findings {
 		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))
 	}
-	v := judge(e)
+	v := verifyEvidence(e)
 	for _, l := range e.lines {
 		if l.Saw == sawStart {
 			r.Starts++
@@ -209,28 +209,28 @@ func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error 
 	}
 	r.Jobs, r.Findings, r.SlowestMS = len(e.jobs), r.Findings+len(findings), v.slowest.Milliseconds()
 	r.Lost, r.Duplicated, r.Stale, r.Early, r.Exceeded = v.lost, v.duplicated, v.stale, v.early, v.exceeded
-	r.Troubles = append(r.Troubles, v.troubles...)
+	r.Troubles = append(r.Troubles, v.violations...)
 	if r.Jobs == 0 || r.Starts == 0 {
-		return errNothing
+		return errTooShort
 	}
 	return nil
 }
 
-// gather reads all journals, and all jobs of this run with their histories from the store.
-func gather(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
+// collectEvidence reads all journals, and all jobs of this run with their histories from the store.
+func collectEvidence(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
 	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]holdfast.History{}}
 	var err error
-	if e.lines, err = readJournals(f.part.Dir, len(f.all)); err != nil {
+	if e.lines, err = readJournals(f.spec.Dir, len(f.all)); err != nil {
 		return e, err
 	}
-	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.part.First[:]) < 0 })
+	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.spec.First[:]) < 0 })
 	for filter := (holdfast.Filter{Limit: 200}); ; {
 		page, cursor, err := s.Jobs(ctx, filter)
 		if err != nil {
 			return e, fmt.Errorf("cannot list the jobs: %w", err)
 		}
 		for _, job := range page {
-			if !ofRun(job, f.part.First) {
+			if !belongsToRun(job, f.spec.First) {
 				continue
 			}
 			e.jobs[job.ID] = job

@@ -42,26 +42,26 @@ type (
 func (hangScript) Kind() string   { return "chaos.hang" }
 func (poisonScript) Kind() string { return "chaos.poison" }
 
-// ours reports whether a kind belongs to chaos runs: a store may contain other jobs.
-func ours(kind string) bool { return kind == "chaos" || strings.HasPrefix(kind, "chaos.") }
+// isChaosKind reports whether a kind belongs to chaos runs: a store may contain other jobs.
+func isChaosKind(kind string) bool { return kind == "chaos" || strings.HasPrefix(kind, "chaos.") }
 
-// ofRun reports whether a job belongs to the run whose first id is given.
-func ofRun(job holdfast.Job, first holdfast.ID) bool {
-	return ours(job.Kind) && bytes.Compare(job.ID[:], first[:]) > 0
+// belongsToRun reports whether a job belongs to the run whose first id is given.
+func belongsToRun(job holdfast.Job, first holdfast.ID) bool {
+	return isChaosKind(job.Kind) && bytes.Compare(job.ID[:], first[:]) > 0
 }
 
-// ending is the state in which a job with this script must end, unless it is cancelled.
-func ending(do string) holdfast.State {
+// expectedEnd is the state in which a job with this script must end, unless it is cancelled.
+func expectedEnd(do string) holdfast.State {
 	if do == doRefuse || do == doPoison {
 		return holdfast.Failed
 	}
 	return holdfast.Complete
 }
 
-// shares are the weights with which scripts are drawn, out of 150.
-var shares = []struct {
-	do   string
-	wide int
+// scriptWeights are the weights with which scripts are drawn, out of 150.
+var scriptWeights = []struct {
+	do     string
+	weight int
 }{
 	{doNothing, 50}, {doSleep, 50}, {doFail, 20}, {doSnooze, 8}, {doPanic, 7}, {doGoexit, 5}, {doHang, 3}, {doRefuse, 5}, {doExit, 1}, {doPoison, 1},
 }
@@ -69,8 +69,8 @@ var shares = []struct {
 // drawScript picks a random script.
 func drawScript(r *rand.Rand) script {
 	roll := r.IntN(150)
-	for _, share := range shares {
-		if roll -= share.wide; roll < 0 {
+	for _, share := range scriptWeights {
+		if roll -= share.weight; roll < 0 {
 			return script{Do: share.do, Times: 1 + r.IntN(2), For: time.Duration(r.IntN(60)) * time.Millisecond}
 		}
 	}

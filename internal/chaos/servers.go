@@ -18,20 +18,20 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// partServer is the role of a server. Its number follows.
-const partServer = "server "
+// roleServer is the role of a server. Its number follows.
+const roleServer = "server "
 
 // Serve runs 'holdfast serve' with these command-line arguments until ctx ends.
 type Serve func(ctx context.Context, args []string) error
 
-// far reports whether this process uses the store through servers.
-func (p part) far() bool { return len(p.Servers) > 0 && !strings.HasPrefix(p.Play, partServer) }
+// remote reports whether this process uses the store through servers.
+func (p childSpec) remote() bool { return len(p.Servers) > 0 && !strings.HasPrefix(p.Role, roleServer) }
 
 // serve runs one of the servers.
-func (p part) serve(ctx context.Context, serve Serve) error {
-	n, err := strconv.Atoi(strings.TrimPrefix(p.Play, partServer))
+func (p childSpec) serve(ctx context.Context, serve Serve) error {
+	n, err := strconv.Atoi(strings.TrimPrefix(p.Role, roleServer))
 	if err != nil || n < 0 || n >= len(p.Servers) || serve == nil {
-		return fmt.Errorf("this program cannot run the role %q: there are %d servers", p.Play, len(p.Servers))
+		return fmt.Errorf("this program cannot run the role %q: there are %d servers", p.Role, len(p.Servers))
 	}
 	return serve(ctx, []string{"serve", "--store", p.Store, "--listen", p.Servers[n], "--auth", "off", "--lease", p.Lease.String(), "--grace", "1s",
 		"--policy", filepath.Join(p.Dir, policyFile), "--log-level", "error"})
@@ -39,18 +39,18 @@ func (p part) serve(ctx context.Context, serve Serve) error {
 
 const policyFile = "policy.yaml"
 
-// farPolicy never gives up a job because its workers were killed, whichever server reclaims it or decides about its outcome.
-const farPolicy = `defaults:
+// serverPolicy never gives up a job because its workers were killed, whichever server reclaims it or decides about its outcome.
+const serverPolicy = `defaults:
   max_attempts: 4
   max_crashes: 100000
   backoff: {shape: fixed, delay: 20ms}
   crash_backoff: {shape: fixed, delay: 20ms}
 `
 
-// reach opens the store directly, or through the servers.
-func (p part) reach(ctx context.Context) (holdfast.Store, error) {
-	if !p.far() {
-		return openPatiently(ctx, p.Store)
+// openStore opens the store directly, or through the servers.
+func (p childSpec) openStore(ctx context.Context) (holdfast.Store, error) {
+	if !p.remote() {
+		return openWithRetry(ctx, p.Store)
 	}
 	c, err := p.client()
 	if err != nil {
@@ -59,26 +59,26 @@ func (p part) reach(ctx context.Context) (holdfast.Store, error) {
 	return c.Store(), nil
 }
 
-func (p part) client() (*api.Client, error) {
-	return api.Dial("http://"+p.Servers[0], api.Config{HTTP: &http.Client{Transport: newTurns(p.Servers)}})
+func (p childSpec) client() (*api.Client, error) {
+	return api.Dial("http://"+p.Servers[0], api.Config{HTTP: &http.Client{Transport: newRoundRobin(p.Servers)}})
 }
 
-// A turns is an HTTP transport that sends each request to the next server.
-type turns struct {
+// A roundRobin is an HTTP transport that sends each request to the next server.
+type roundRobin struct {
 	servers []string
 	next    atomic.Uint64
 	way     *http.Transport
 }
 
-func newTurns(servers []string) *turns {
+func newRoundRobin(servers []string) *roundRobin {
 	way := http.DefaultTransport.(*http.Transport).Clone()
 	way.DialContext = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
 	way.Proxy, way.MaxIdleConns, way.MaxIdleConnsPerHost = nil, 0, 64
-	return &turns{servers: servers, way: way}
+	return &roundRobin{servers: servers, way: way}
 }
 
 // RoundTrip sends the request to the next server instead of the host in its URL.
-func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *roundRobin) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Host = t.servers[t.next.Add(1)%uint64(len(t.servers))]
 	r.Host = r.URL.Host
@@ -86,7 +86,7 @@ func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes the idle connections to all servers.
-func (t *turns) CloseIdleConnections() { t.way.CloseIdleConnections() }
+func (t *roundRobin) CloseIdleConnections() { t.way.CloseIdleConnections() }
 
 // findPorts finds free addresses on loopback that restarted servers can listen on again. The ports are below the ephemeral range: otherwise a client could get
 // the port of a server while that server is down.
@@ -107,16 +107,16 @@ func findPorts(n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// manServers starts the servers of a run. Each keeps its address when it is restarted.
-func (f *fleet) manServers(ctx context.Context, n int) (err error) {
-	if f.part.Servers, err = findPorts(n); err != nil {
+// startServers starts the servers of a run. Each keeps its address when it is restarted.
+func (f *fleet) startServers(ctx context.Context, n int) (err error) {
+	if f.spec.Servers, err = findPorts(n); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(f.part.Dir, policyFile), []byte(farPolicy), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.spec.Dir, policyFile), []byte(serverPolicy), 0o600); err != nil {
 		return fmt.Errorf("cannot write the policy of the servers: %w", err)
 	}
 	for i := range n {
-		if err := f.man(partServer+strconv.Itoa(i), 1); err != nil {
+		if err := f.start(roleServer+strconv.Itoa(i), 1); err != nil {
 			return err
 		}
 	}
@@ -126,8 +126,8 @@ func (f *fleet) manServers(ctx context.Context, n int) (err error) {
 // awaitServers waits until every server is ready.
 func (f *fleet) awaitServers(ctx context.Context) error {
 	ask := http.Client{Timeout: 10 * time.Second}
-	for i, address := range f.part.Servers {
-		for deadline := time.Now().Add(stuckAfter); ; pause(ctx, 50*time.Millisecond) {
+	for i, address := range f.spec.Servers {
+		for deadline := time.Now().Add(stuckAfter); ; sleep(ctx, 50*time.Millisecond) {
 			answer, err := ask.Get("http://" + address + "/readyz")
 			if err == nil {
 				answer.Body.Close()
@@ -137,17 +137,17 @@ func (f *fleet) awaitServers(ctx context.Context) error {
 				err = errors.New(answer.Status)
 			}
 			if ctx.Err() != nil || time.Now().After(deadline) {
-				return fmt.Errorf("server %d is not ready after %v: %w\n%s", i, stuckAfter, err, strings.Join(f.troubles(), "\n"))
+				return fmt.Errorf("server %d is not ready after %v: %w\n%s", i, stuckAfter, err, strings.Join(f.unexpectedExits(), "\n"))
 			}
 		}
 	}
 	return nil
 }
 
-// retireServers asks the servers to end. It returns how many had to be killed.
-func (f *fleet) retireServers(patience time.Duration) (killed int) {
-	for i := range f.part.Servers {
-		killed += f.retire(partServer+strconv.Itoa(i), patience)
+// stopServers asks the servers to end. It returns how many had to be killed.
+func (f *fleet) stopServers(patience time.Duration) (killed int) {
+	for i := range f.spec.Servers {
+		killed += f.stop(roleServer+strconv.Itoa(i), patience)
 	}
 	return killed
 }

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-var farSeconds = flag.Int("chaos.far", 10, "how long servers are killed on each store")
+var farSeconds = flag.Int("chaos.far", 10, "how long servers are killed on each store, in seconds")
 
-// command builds the command, whose processes are servers as everybody starts them.
+// command builds the holdfast command, so that the servers are real ones.
 func command(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "holdfast")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
-		t.Fatalf("the command does not build: %v\n%s", err, out)
+		t.Fatalf("cannot build the command: %v\n%s", err, out)
 	}
 	return binary
 }
@@ -36,13 +36,13 @@ func killServers(t *testing.T, store string, servers int) {
 	}
 	text, _ := json.Marshal(report)
 	t.Logf("%s", text)
-	for i, trouble := range report.Troubles {
+	for i, violation := range report.Troubles {
 		if i == 20 {
 			break
 		}
-		t.Error(trouble)
+		t.Error(violation)
 	}
 	if !report.Clean() || report.Faults["sigkill_server"] == 0 {
-		t.Errorf("promises were broken, or no server was: %s", text)
+		t.Errorf("guarantees were violated, or no server was killed: %s", text)
 	}
 }

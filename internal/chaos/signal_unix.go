@@ -18,5 +18,5 @@ var (
 	sigTerm os.Signal = syscall.SIGTERM
 )
 
-// able returns an error if this system lacks the signals that a run needs.
-func able() error { return nil }
+// checkPlatform returns an error if this system lacks the signals that a run needs.
+func checkPlatform() error { return nil }

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A file that may not grow stands in for a full disk: it needs no right to mount one. (make powerloss mounts one.)
+// A limit on the file size simulates a full disk without the right to mount one. (make powerloss mounts one.)
 func TestAFileThatCannotGrowLosesNothingAndRecovers(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), os.Args[0], asFull, filepath.Join(t.TempDir(), "jobs.db")).CombinedOutput()
 	if err != nil {
@@ -32,7 +32,7 @@ func TestAFileThatCannotGrowLosesNothingAndRecovers(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// playFull is a whole process, because the limit is a process's.
+// playFull is the main function of a child process, because the limit applies to a process.
 func playFull(path string) {
 	if err := runFull(context.Background(), path); err != nil {
 		fmt.Println(err)
@@ -58,7 +58,7 @@ func runFull(ctx context.Context, path string) error {
 	}
 	acked, refusal := enqueueUntilRefused(ctx, s)
 	if !errors.Is(refusal, holdfast.ErrUnavailable) || strings.Contains(refusal.Error(), "\n") {
-		return fmt.Errorf("it was refused with %q, which is not one clear line of the kind unavailable", refusal)
+		return fmt.Errorf("the refusal %q is not one line of the kind unavailable", refusal)
 	}
 	fmt.Printf("%d acknowledged, then refused: %v\n", len(acked), refusal)
 	limit.Cur = unlimited
@@ -67,9 +67,9 @@ func runFull(ctx context.Context, path string) error {
 	}
 	receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "full"}})
 	if err != nil {
-		return fmt.Errorf("there is room again and the store does not notice: %w", err)
+		return fmt.Errorf("there is space again, and the store still refuses: %w", err)
 	}
-	return whole(ctx, s, append(acked, receipts[0].ID))
+	return checkStore(ctx, s, append(acked, receipts[0].ID))
 }
 
 func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, error) {
@@ -84,8 +84,8 @@ func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, 
 	return acked, nil
 }
 
-// whole: everything acknowledged is there, and the audit finds nothing.
-func whole(ctx context.Context, s holdfast.Store, acked []holdfast.ID) error {
+// checkStore checks that every acknowledged job is in the store and that the integrity check has no findings.
+func checkStore(ctx context.Context, s holdfast.Store, acked []holdfast.ID) error {
 	for _, id := range acked {
 		if _, err := s.Job(ctx, id); err != nil {
 			return fmt.Errorf("job %s was acknowledged: %w", id, err)
@@ -93,12 +93,12 @@ func whole(ctx context.Context, s holdfast.Store, acked []holdfast.ID) error {
 	}
 	findings, err := s.Audit(ctx)
 	if err != nil || len(findings) > 0 {
-		return fmt.Errorf("the audit says: %w %v", err, findings)
+		return fmt.Errorf("the integrity check: %w %v", err, findings)
 	}
 	return nil
 }
 
-// Another process keeps the write lock most of the time (solid_queue#133, #309, #385; reliability.md §2 row 65).
+// Another process holds the write lock most of the time (solid_queue#133, #309, #385; reliability.md §2 row 65).
 func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s, err := store.Open(t.Context(), path)
@@ -107,7 +107,7 @@ func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	}
 	defer s.Close()
 	locker := exec.CommandContext(t.Context(), os.Args[0], asLocker, path)
-	said, err := locker.StdoutPipe()
+	output, err := locker.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	defer locker.Wait()
 	defer locker.Process.Kill()
 	var acked []holdfast.ID
-	for locked := bufio.NewReader(said); len(acked) < 15; {
+	for locked := bufio.NewReader(output); len(acked) < 15; {
 		if _, err := locked.ReadString('\n'); err != nil {
 			t.Fatalf("the other process never had the lock: %v", err)
 		}
@@ -130,12 +130,12 @@ func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	if err := drain(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := whole(t.Context(), s, acked); err != nil {
+	if err := checkStore(t.Context(), s, acked); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// playLocker holds the lock three quarters of the time, until it is killed.
+// playLocker is the main function of a child process that holds the lock three quarters of the time until it is killed.
 func playLocker(path string) {
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -147,10 +147,10 @@ func playLocker(path string) {
 			panic(err)
 		}
 		fmt.Println("locked")
-		pause(context.Background(), 60*time.Millisecond)
+		sleep(context.Background(), 60*time.Millisecond)
 		if err := sqlitex.ExecuteTransient(c, "ROLLBACK", nil); err != nil {
 			panic(err)
 		}
-		pause(context.Background(), 20*time.Millisecond)
+		sleep(context.Background(), 20*time.Millisecond)
 	}
 }

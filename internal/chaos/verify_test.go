@@ -8,18 +8,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A case is a run of one job as it should be, for a test to spoil.
-type trial struct {
+// A jobRun is the evidence of a run with one job. A test changes it to violate a guarantee.
+type jobRun struct {
 	id  holdfast.ID
 	job holdfast.Job
 	evidence
 }
 
-func honestTrial() *trial {
+func validRun() *jobRun {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	id := holdfast.NewID()
 	args, _ := json.Marshal(script{Do: doNothing})
-	t := &trial{id: id, job: holdfast.Job{ID: id, Kind: "chaos", Args: args, State: holdfast.Complete, Token: 2, Generation: 1, CreatedAt: at, FinishedAt: at.Add(9 * time.Second)}}
+	t := &jobRun{id: id, job: holdfast.Job{ID: id, Kind: "chaos", Args: args, State: holdfast.Complete, Token: 2, Generation: 1, CreatedAt: at, FinishedAt: at.Add(9 * time.Second)}}
 	t.histories = map[holdfast.ID]holdfast.History{id: {Attempts: []holdfast.Attempt{
 		{Job: id, Token: 1, Generation: 1, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, EndedAt: at.Add(2 * time.Second), DueAt: at.Add(3 * time.Second)},
 	}}}
@@ -31,75 +31,74 @@ func honestTrial() *trial {
 	return t
 }
 
-func (t *trial) see(l line) {
+func (t *jobRun) see(l line) {
 	l.Job = t.id
 	t.lines = append(t.lines, l)
 }
 
-// settle sees a settlement sent and applied.
-func (t *trial) settle(l line) {
+// settle adds the lines of a settlement that was sent and applied.
+func (t *jobRun) settle(l line) {
 	l.Saw = sawIntent
 	t.see(l)
 	l.Saw, l.Answer = sawAnswer, applied
 	t.see(l)
 }
 
-func (t *trial) verdict() verdict {
+func (t *jobRun) verdict() verdict {
 	t.jobs = map[holdfast.ID]holdfast.Job{}
 	if !t.job.ID.IsZero() {
 		t.jobs[t.id] = t.job
 	}
-	return judge(t.evidence)
+	return verifyEvidence(t.evidence)
 }
 
-// TestTheJudgeSeesEveryCrime spoils an honest run in one way at a time: a judge that is blind to it would make every
-// storm look clean.
-func TestTheJudgeSeesEveryCrime(t *testing.T) {
-	if v := honestTrial().verdict(); v.lost+v.duplicated+v.stale+v.early+v.exceeded != 0 {
-		t.Fatalf("an honest run was accused: %v", v.troubles)
+// TestVerificationFindsEveryViolation changes a valid run in one way at a time. If the verification missed a violation, every chaos run would look clean.
+func TestVerificationFindsEveryViolation(t *testing.T) {
+	if v := validRun().verdict(); v.lost+v.duplicated+v.stale+v.early+v.exceeded != 0 {
+		t.Fatalf("a valid run has violations: %v", v.violations)
 	}
-	crimes := []struct {
-		name  string
-		spoil func(*trial)
-		seen  func(verdict) int
+	violations := []struct {
+		name   string
+		change func(*jobRun)
+		count  func(verdict) int
 	}{
-		{"an acknowledged job is gone", func(c *trial) { c.job.ID = holdfast.ID{} }, lost},
-		{"a job never ended", func(c *trial) { c.job.State = holdfast.Processing }, lost},
-		{"a job that works has failed", func(c *trial) { c.job.State = holdfast.Failed }, lost},
-		{"a granted cancellation was forgotten", func(c *trial) { c.see(line{Saw: sawCancel, Answer: applied}) }, lost},
-		{"an applied settlement left no record", func(c *trial) { c.histories = nil }, lost},
-		{"a manual retry was forgotten", func(c *trial) {
+		{"an acknowledged job is gone", func(c *jobRun) { c.job.ID = holdfast.ID{} }, lost},
+		{"a job never ended", func(c *jobRun) { c.job.State = holdfast.Processing }, lost},
+		{"a job whose script completes has failed", func(c *jobRun) { c.job.State = holdfast.Failed }, lost},
+		{"an acknowledged cancellation was lost", func(c *jobRun) { c.see(line{Saw: sawCancel, Answer: applied}) }, lost},
+		{"an applied settlement has no record", func(c *jobRun) { c.histories = nil }, lost},
+		{"an acknowledged manual retry was lost", func(c *jobRun) {
 			c.see(line{Saw: sawRetry, Answer: unknown})
 			c.see(line{Saw: sawRetry, Answer: applied})
 		}, lost},
-		{"a limit was exceeded", func(c *trial) {
-			for n := range scarceMost + 1 {
+		{"a limit was exceeded", func(c *jobRun) {
+			for n := range limitedMax + 1 {
 				id := holdfast.NewID()
-				c.lines = append(c.lines, line{Saw: sawClaim, Job: id, Till: int64(10 + n), Token: 1, Dependency: scarce}, line{Saw: sawIntent, Job: id, From: 20, Token: 1, To: holdfast.Complete})
+				c.lines = append(c.lines, line{Saw: sawClaim, Job: id, Till: int64(10 + n), Token: 1, Dependency: limitedDependency}, line{Saw: sawIntent, Job: id, From: 20, Token: 1, To: holdfast.Complete})
 			}
 		}, func(v verdict) int { return v.exceeded }},
-		{"a job ended twice", func(c *trial) { c.settle(line{From: 5, Token: 1, To: holdfast.Complete}) }, duplicated},
-		{"a job was handed out twice under one token", func(c *trial) {
+		{"a job ended twice", func(c *jobRun) { c.settle(line{From: 5, Token: 1, To: holdfast.Complete}) }, duplicated},
+		{"a job was claimed twice with one token", func(c *jobRun) {
 			c.see(line{Saw: sawClaim, Token: 2, Generation: 1, AsOf: c.job.FinishedAt})
 		}, duplicated},
-		{"the store shows another end", func(c *trial) {
+		{"the store shows another terminal transition", func(c *jobRun) {
 			c.job.Token = 3
 			c.see(line{Saw: sawIntent, Token: 3, To: holdfast.Complete})
 		}, duplicated},
-		{"a stale settlement was applied", func(c *trial) { c.settle(line{From: 9, Till: 10, Token: 1, To: holdfast.Failed}) }, stale},
-		{"an end nobody asked for", func(c *trial) { c.job.Token = 7 }, stale},
-		{"a delayed job was handed out early", func(c *trial) { c.lines[0].Delay = 2 * time.Second }, early},
-		{"a retry was handed out early", func(c *trial) {
+		{"a stale settlement was applied", func(c *jobRun) { c.settle(line{From: 9, Till: 10, Token: 1, To: holdfast.Failed}) }, stale},
+		{"a terminal transition that no process sent", func(c *jobRun) { c.job.Token = 7 }, stale},
+		{"a delayed job was claimed early", func(c *jobRun) { c.lines[0].Delay = 2 * time.Second }, early},
+		{"a retry was claimed early", func(c *jobRun) {
 			c.histories[c.id].Attempts[0].DueAt = c.job.CreatedAt.Add(4 * time.Second)
 		}, early},
-		{"a retry waited less than was asked", func(c *trial) { c.lines[3].Delay = time.Minute }, early},
+		{"a retry waited less than requested", func(c *jobRun) { c.lines[3].Delay = time.Minute }, early},
 	}
-	for _, crime := range crimes {
-		t.Run(crime.name, func(t *testing.T) {
-			c := honestTrial()
-			crime.spoil(c)
-			if v := c.verdict(); crime.seen(v) == 0 {
-				t.Errorf("it was not seen: %+v", v)
+	for _, violation := range violations {
+		t.Run(violation.name, func(t *testing.T) {
+			c := validRun()
+			violation.change(c)
+			if v := c.verdict(); violation.count(v) == 0 {
+				t.Errorf("it was not found: %+v", v)
 			}
 		})
 	}
@@ -110,7 +109,7 @@ func duplicated(v verdict) int { return v.duplicated }
 func stale(v verdict) int      { return v.stale }
 func early(v verdict) int      { return v.early }
 
-func TestTheJudgeSeesAKeyHeldTwice(t *testing.T) {
+func TestVerificationFindsAKeyHeldTwice(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	jobs := map[holdfast.ID]holdfast.Job{}
 	for i := range 2 {
@@ -119,6 +118,6 @@ func TestTheJudgeSeesAKeyHeldTwice(t *testing.T) {
 	}
 	var v verdict
 	if v.keysHeldOnce(jobs); v.duplicated != 1 {
-		t.Errorf("two jobs with one key at once were counted %d times", v.duplicated)
+		t.Errorf("two jobs with one key at the same time were counted %d times", v.duplicated)
 	}
 }
