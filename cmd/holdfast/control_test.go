@@ -13,22 +13,22 @@ type step struct {
 	says string
 }
 
-// follow runs steps on one store. What is refused is refused with one clear line.
-func follow(t *testing.T, address string, steps []step) {
+// runSteps runs steps on one store. What is refused is refused with one clear line.
+func runSteps(t *testing.T, address string, steps []step) {
 	t.Helper()
 	for _, s := range steps {
-		code, out, talk := command(t, append(words(s.line), "--store", address)...)
+		code, out, stderr := command(t, append(splitArgs(s.line), "--store", address)...)
 		if code != s.code || !strings.Contains(out, s.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, stderr)
 		}
-		if s.code != exitOK && oneLine(talk) == "" {
-			t.Errorf("holdfast %s: wanted one clear line, got %q", s.line, talk)
+		if s.code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", s.line, stderr)
 		}
 	}
 }
 
 // words splits a line as a shell would, with single quotes only.
-func words(line string) (list []string) {
+func splitArgs(line string) (list []string) {
 	for n, part := range strings.Split(line, "'") {
 		if n%2 == 1 {
 			list = append(list, part)
@@ -39,9 +39,9 @@ func words(line string) (list []string) {
 	return list
 }
 
-func TestWhatIsHeldOrLimitedIsListedAndLifted(t *testing.T) {
-	address, failed, waiting := shelf(t)
-	follow(t, address, []step{
+func TestHoldsAreListedAndEnded(t *testing.T) {
+	address, failed, waiting := newTestStore(t)
+	runSteps(t, address, []step{
 		{"holds", exitOK, "no holds"},
 		{"pause --actor ada", exitUsage, ""},
 		{"pause --owner acme --tag vip --actor ada", exitUsage, ""},
@@ -63,9 +63,9 @@ func TestWhatIsHeldOrLimitedIsListedAndLifted(t *testing.T) {
 	})
 }
 
-func TestBreakersAreMovedByHand(t *testing.T) {
-	address, failed, _ := shelf(t)
-	follow(t, address, []step{
+func TestBreakersAreOpenedAndClosedByCommand(t *testing.T) {
+	address, failed, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"breakers", exitOK, "no dependency is known"},
 		{"breakers open gatewya --actor ada", exitNotFound, ""},
 		{"breakers open gateway --actor ada --reason 'it burns'", exitOK, "the breaker of gateway: open"},
@@ -88,9 +88,9 @@ func TestBreakersAreMovedByHand(t *testing.T) {
 	})
 }
 
-func TestARedriveIsPreviewedStartedAndLookedAfter(t *testing.T) {
-	address, failed, _ := shelf(t)
-	follow(t, address, []step{
+func TestARedriveIsPreviewedStartedAndControlled(t *testing.T) {
+	address, failed, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"redrive list", exitOK, "no redrives"},
 		{"redrive preview --actor ada", exitUsage, ""},
 		{"redrive preview --code GW_5XX --stop-above many", exitUsage, ""},
@@ -101,15 +101,15 @@ func TestARedriveIsPreviewedStartedAndLookedAfter(t *testing.T) {
 		{"redrive list", exitOK, "no redrives"},
 		{"redrive show " + failed.String(), exitNotFound, ""},
 	})
-	if code, _, talk := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(talk, "not confirmed: answer yes, or pass --yes") {
-		t.Errorf("without confirmation it ended with %d: %s", code, talk)
+	if code, _, stderr := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(stderr, "not confirmed: answer yes, or pass --yes") {
+		t.Errorf("without confirmation it ended with %d: %s", code, stderr)
 	}
-	code, out, talk := command(t, "redrive", "start", "--all", "--yes", "--canary", "1", "--stop-above", "20%", "--patch", `{"a": 1}`, "--actor", "ada", "--json", "--store", address)
+	code, out, stderr := command(t, "redrive", "start", "--all", "--yes", "--canary", "1", "--stop-above", "20%", "--patch", `{"a": 1}`, "--actor", "ada", "--json", "--store", address)
 	var started struct{ ID string }
 	if err := json.Unmarshal([]byte(out), &started); err != nil || code != exitOK {
-		t.Fatalf("exit %d: %v\n%s%s", code, err, out, talk)
+		t.Fatalf("exit %d: %v\n%s%s", code, err, out, stderr)
 	}
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"redrive list", exitOK, "running"},
 		{"redrive show " + started.ID, exitOK, "no worker is alive"},
 		{"redrive show --json " + started.ID, exitOK, `"stop_above": 0.2`},
@@ -123,8 +123,8 @@ func TestARedriveIsPreviewedStartedAndLookedAfter(t *testing.T) {
 }
 
 func TestErrorGroupsAreTriaged(t *testing.T) {
-	address, _, _ := shelf(t)
-	follow(t, address, []step{
+	address, _, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"errors", exitOK, "GW_5XX"},
 		{"errors list --status resolved", exitOK, "no error groups match"},
 		{"errors show f1", exitOK, "1 dead letters; to redrive them: holdfast redrive start --fingerprint f1"},
@@ -141,8 +141,8 @@ func TestErrorGroupsAreTriaged(t *testing.T) {
 }
 
 func TestFiguresAndSharesArePrinted(t *testing.T) {
-	address, _, _ := shelf(t)
-	follow(t, address, []step{
+	address, _, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"analytics", exitOK, "AMPLIFICATION"},
 		{"analytics --within 0s", exitUsage, ""},
 		{"analytics --json", exitOK, `"gave_up": 1`},

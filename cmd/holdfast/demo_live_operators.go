@@ -84,7 +84,7 @@ func poll[T any](ctx context.Context, ask func() ([]T, error), enough int) ([]T,
 	}
 }
 
-// installCodec waits for dead deadLetters that lack the codec, installs it, and redrives them: two first, then the rest.
+// installCodec waits for dead letters that lack the codec, installs it, and redrives them: two first, then the rest.
 func (d *liveDemo) installCodec(ctx context.Context) error {
 	filter := holdfast.Filter{Kind: photoArgs{}.Kind(), Code: "CODEC_MISSING"}
 	_, err := poll(ctx, func() ([]ops.DeadLetter, error) {

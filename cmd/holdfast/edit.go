@@ -69,8 +69,8 @@ edit is refused if the job has changed since 'holdfast job JOB' printed that dig
 	flags.IntVar(&form.maxAttempts, "max-attempts", 0, "maximum attempts; 0: as the policy says")
 	flags.DurationVar(&form.delay, "delay", 0, "earliest start, from now; 0s: now")
 	flags.StringVar(&form.restore, "restore", "", "restore the values that an edit or a redrive replaced: its time, from 'holdfast story JOB', or last")
-	flags.StringVar(&e.Seen, "if-digest", "", "only if the job still has this digest")
-	flags.StringVar(&e.Owner, "owner", "", "only if the job belongs to this owner")
+	flags.StringVar(&e.Seen, "if-digest", "", "edit only if the job still has this digest")
+	flags.StringVar(&e.Owner, "owner", "", "edit only if the job belongs to this owner")
 	addActorFlags(c, &e.Actor, &e.Reason)
 	flags.StringVar(&e.Request, "request", "", "id of the request or ticket, for the audit log")
 	return c

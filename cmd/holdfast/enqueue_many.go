@@ -18,7 +18,7 @@ import (
 // draftBatchSize is how many drafts of a file are enqueued in one transaction.
 const draftBatchSize = 100
 
-// A draftBatch collects the drafts of a file and enqueues them together. It counts what became of all drafts so far.
+// A draftBatch collects the drafts of a file and enqueues them together. It also counts enqueued, existing and rejected drafts.
 type draftBatch struct {
 	c      *cobra.Command
 	to     holdfast.Enqueuer

@@ -27,15 +27,15 @@ func TestMain(m *testing.M) {
 }
 
 // command runs the program in this process and answers with what a person would see.
-func command(t *testing.T, args ...string) (code int, out, talk string) {
+func command(t *testing.T, args ...string) (code int, out, stderr string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code = run(t.Context(), args, &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	var outBuffer, errBuffer bytes.Buffer
+	code = run(t.Context(), args, &outBuffer, &errBuffer)
+	return code, outBuffer.String(), errBuffer.String()
 }
 
-// shelf makes a store with a failed, a waiting and a scheduled job in it.
-func shelf(t *testing.T) (address string, failed, waiting holdfast.ID) {
+// newTestStore makes a store with a failed, a waiting and a scheduled job in it.
+func newTestStore(t *testing.T) (address string, failed, waiting holdfast.ID) {
 	t.Helper()
 	ctx := t.Context()
 	address = filepath.Join(t.TempDir(), "jobs.db")
@@ -63,8 +63,8 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
-	address, failed, waiting := shelf(t)
+func TestOperatorCommandsDoWhatTheySay(t *testing.T) {
+	address, failed, waiting := newTestStore(t)
 	for _, step := range []struct {
 		args []string
 		code int
@@ -87,34 +87,34 @@ func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
 		{[]string{"story", waiting.String()}, exitOK, "cancelled by ada"},
 		{[]string{"doctor"}, exitOK, "no invariant is broken in 3 jobs"},
 	} {
-		code, out, talk := command(t, append(step.args, "--store", address)...)
+		code, out, stderr := command(t, append(step.args, "--store", address)...)
 		if code != step.code || !strings.Contains(out, step.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, stderr)
 		}
-		if step.code != exitOK && oneLine(talk) == "" {
-			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		if step.code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), stderr)
 		}
 	}
 }
 
 // oneLine is the line, if there is exactly one.
-func oneLine(talk string) string {
-	line, rest, _ := strings.Cut(talk, "\n")
+func oneLine(stderr string) string {
+	line, rest, _ := strings.Cut(stderr, "\n")
 	if rest != "" {
 		return ""
 	}
 	return line
 }
 
-func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
+func TestInvalidUsageIsReportedInOneLine(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
 		ok(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	newer, _, _ := shelf(t)
-	edit(t, newer, "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
+	newer, _, _ := newTestStore(t)
+	execSQL(t, newer, "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
 	for _, refused := range []struct {
 		what string
 		args []string
@@ -133,18 +133,18 @@ func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
 		{"an unknown command", []string{"nonsense"}, exitUsage, "unknown command"},
 		{"an unknown flag", []string{"jobs", "--bogus"}, exitUsage, "--bogus"},
 	} {
-		code, _, talk := command(t, refused.args...)
-		if code != refused.code || !strings.Contains(oneLine(talk), refused.says) {
-			t.Errorf("%s: exit %d and %q, want %d and one line with %q", refused.what, code, talk, refused.code, refused.says)
+		code, _, stderr := command(t, refused.args...)
+		if code != refused.code || !strings.Contains(oneLine(stderr), refused.says) {
+			t.Errorf("%s: exit %d and %q, want %d and one line with %q", refused.what, code, stderr, refused.code, refused.says)
 		}
-		if strings.Contains(talk, "hunter2") {
-			t.Errorf("%s: the password is in %q", refused.what, talk)
+		if strings.Contains(stderr, "hunter2") {
+			t.Errorf("%s: the password is in %q", refused.what, stderr)
 		}
 	}
 }
 
 // edit does what nobody should do.
-func edit(t *testing.T, address, statement string) {
+func execSQL(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", address)
 	ok(t, err)
@@ -162,16 +162,16 @@ func TestDoctorFindsARowThatWasChangedByHand(t *testing.T) {
 		"a token set back":                   "UPDATE holdfast_finished SET token = 0",
 		"a failure counted away":             "UPDATE holdfast_finished SET failures = 0",
 	} {
-		address, _, _ := shelf(t)
-		edit(t, address, statement)
-		code, out, talk := command(t, "doctor", "--store", address)
+		address, _, _ := newTestStore(t)
+		execSQL(t, address, statement)
+		code, out, stderr := command(t, "doctor", "--store", address)
 		if code != exitError || !strings.Contains(out, "BROKEN INVARIANT") {
-			t.Errorf("%s: exit %d\n%s%s", what, code, out, talk)
+			t.Errorf("%s: exit %d\n%s%s", what, code, out, stderr)
 		}
 	}
 }
 
-func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
+func TestTheDemoSucceedsAndRemovesItsFiles(t *testing.T) {
 	t.Parallel()
 	ctx, enough := context.WithTimeout(t.Context(), demoLimit)
 	defer enough()

@@ -33,30 +33,30 @@ codes:
 queues: {bulk: {no_retries: [{from: "9", to: "17:00"}]}}
 `
 
-func TestAPolicyWithFiveMistakesNamesAllFiveAndStartsNothing(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestAPolicyWithFiveMistakesNamesAllFiveAndAppliesNothing(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	file := policyFile(t, fiveMistakes)
 	for _, args := range [][]string{
 		{"policy", "check", file}, {"policy", "apply", file, "--actor", "ada", "--store", address},
 		{"policy", "simulate", "--file", file}, {"policy", "whatif", "--file", file, "--store", address},
 	} {
-		code, out, talk := command(t, args...)
+		code, out, stderr := command(t, args...)
 		if code != exitUsage || out != "" {
 			t.Errorf("%v: exit %d\n%s", args, code, out)
 		}
 		for _, line := range []string{"line 2: ", "line 3: ", "line 5: ", "line 7: ", "line 8: "} {
-			if strings.Count(talk, line) != 1 {
-				t.Errorf("%v: %q is missing from\n%s", args, line, talk)
+			if strings.Count(stderr, line) != 1 {
+				t.Errorf("%v: %q is missing from\n%s", args, line, stderr)
 			}
 		}
 	}
-	if code, _, talk := command(t, "policy", "show", "--store", address); code != exitNotFound || !strings.Contains(talk, "no policy is applied") {
-		t.Errorf("something was applied: exit %d, %s", code, talk)
+	if code, _, stderr := command(t, "policy", "show", "--store", address); code != exitNotFound || !strings.Contains(stderr, "no policy is applied") {
+		t.Errorf("something was applied: exit %d, %s", code, stderr)
 	}
 }
 
 func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
-	address, _, _ := shelf(t)
+	address, _, _ := newTestStore(t)
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\ncodes: {PRESS_JAM: {max_attempts: 2}}\n")
 	allowed := []string{"--allow-code", "PRESS_JAM"}
 	for _, step := range []struct {
@@ -86,18 +86,18 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 		{[]string{"policy", "show", "--store", address}, exitNotFound, ""},
 		{[]string{"policy", "frobnicate"}, exitUsage, ""},
 	} {
-		code, out, talk := command(t, append(step.args, allowed...)...)
+		code, out, stderr := command(t, append(step.args, allowed...)...)
 		if code != step.code || !strings.Contains(out, step.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, stderr)
 		}
-		if step.code != exitOK && oneLine(talk) == "" {
-			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		if step.code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), stderr)
 		}
 	}
 }
 
-func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestApplyRecordsTheActorAndRefusesAConcurrentChange(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	ctx := t.Context()
 	jobs, err := store.Open(ctx, address)
 	ok(t, err)
@@ -111,19 +111,19 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 	if len(events) != 1 || events[0].Actor != "ada" || events[0].Reason != "calmer" || events[0].Name != "applied" {
 		t.Errorf("%+v", events)
 	}
-	late := lateReader{jobs}
+	late := staleReader{jobs}
 	if _, err := applyPolicy(ctx, newDesk(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
 		t.Errorf("the slower one was not refused: %v", err)
 	}
 }
 
-// A lateReader knows nothing of what was kept in the meantime.
-type lateReader struct{ holdfast.Store }
+// A staleReader knows nothing of what was kept in the meantime.
+type staleReader struct{ holdfast.Store }
 
-func (r lateReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
+func (r staleReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
 
 // publishes does what a worker with codes of its own does when it starts.
-func publishes(t *testing.T, address string, codes ...failure.Code) {
+func publishCodes(t *testing.T, address string, codes ...failure.Code) {
 	t.Helper()
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)
@@ -133,11 +133,11 @@ func publishes(t *testing.T, address string, codes ...failure.Code) {
 	ok(t, jobs.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v1", nil)}))
 }
 
-func TestCodesThatAWorkerPublishedAreKnownToEveryVerbNearAndFar(t *testing.T) {
-	address, _, _ := shelf(t)
-	publishes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
+func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	publishCodes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\nkinds: {print: {codes: {PRESS_JAM: {max_attempts: 2}}}}\n")
-	for _, at := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
+	for _, at := range [][]string{{"--store", address}, {"--server", startTestServer(t, address)}} {
 		for _, step := range []struct {
 			line string
 			code int
@@ -152,20 +152,20 @@ func TestCodesThatAWorkerPublishedAreKnownToEveryVerbNearAndFar(t *testing.T) {
 			{"policy simulate --kind mail --code PRESS_JAM", exitOK, "failed after 1s and 1 attempts"},
 			{"policy show", exitOK, "# followed by 0 of 0 live workers"},
 		} {
-			code, out, talk := command(t, append(words(step.line), at...)...)
-			if code != step.code || !strings.Contains(out+talk, step.says) {
-				t.Errorf("holdfast %s %s: exit %d, want %d with %q\n%s%s", step.line, at[0], code, step.code, step.says, out, talk)
+			code, out, stderr := command(t, append(splitArgs(step.line), at...)...)
+			if code != step.code || !strings.Contains(out+stderr, step.says) {
+				t.Errorf("holdfast %s %s: exit %d, want %d with %q\n%s%s", step.line, at[0], code, step.code, step.says, out, stderr)
 			}
 		}
 	}
-	if code, _, talk := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(talk, "nothing defines") {
-		t.Errorf("without a store: exit %d, %s", code, talk)
+	if code, _, stderr := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(stderr, "nothing defines") {
+		t.Errorf("without a store: exit %d, %s", code, stderr)
 	}
 }
 
-func TestWhatIfJudgesACodeOfAnApplicationAsItsWorkersDo(t *testing.T) {
-	address, _, _ := shelf(t)
-	publishes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
+func TestWhatIfUsesPublishedCodes(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	publishCodes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)
 	defer jobs.Close()
@@ -177,8 +177,8 @@ func TestWhatIfJudgesACodeOfAnApplicationAsItsWorkersDo(t *testing.T) {
 		Failure: &holdfast.Failure{Code: "SMTP_REFUSED", Category: "input", Message: "refused", Fingerprint: "f7"}}})
 	ok(t, err)
 	file := policyFile(t, "defaults: {max_attempts: 6}\n")
-	code, out, talk := command(t, "policy", "whatif", "--file", file, "--kind", "letter", "--store", address)
+	code, out, stderr := command(t, "policy", "whatif", "--file", file, "--kind", "letter", "--store", address)
 	if code != exitOK || !strings.Contains(out, "1 -> 1") {
-		t.Errorf("exit %d\n%s%s", code, out, talk)
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }

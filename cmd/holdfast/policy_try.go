@@ -69,7 +69,7 @@ func policySimulateCommand() *cobra.Command {
 	flags.StringVar(&scene.Queue, "queue", "", "queue of the job")
 	flags.StringVar(&scene.Dependency, "dependency", "", "dependency that the job calls")
 	flags.StringVar(&scene.Code, "code", "DEPENDENCY_DOWN", "failure code of attempts during the outage")
-	flags.DurationVar(&scene.RetryAfter, "retry-after", 0, "Retry-After that the dependency returns during the outage")
+	flags.DurationVar(&scene.RetryAfter, "retry-after", 0, "Retry-After that the dependency returns during the outage; none by default")
 	flags.DurationVar(&outage, "outage", time.Hour, "duration of the outage")
 	flags.DurationVar(&from, "outage-start", 0, "start of the outage, after the job is enqueued")
 	flags.DurationVar(&scene.Take, "attempt-duration", time.Second, "duration of an attempt")

@@ -48,7 +48,7 @@ func (f *redriveForm) flags(c *cobra.Command) {
 	flags.StringVar(&f.redriveOf, "redrive", "", "only jobs that this earlier redrive sent")
 	flags.BoolVar(&f.request.All, "all", false, "all dead letters")
 	flags.IntVar(&f.request.Limit, "limit", 0, "maximum number of jobs; without it, no maximum")
-	flags.IntVar(&f.request.Canary, "canary", 0, "number of jobs to send first; the rest follows only if few enough of these fail")
+	flags.IntVar(&f.request.Canary, "canary", 0, "number of jobs to send first; the rest follows only if at most the share --stop-above of these fails")
 	flags.Float64Var(&f.request.PerSecond, "rate", redrive.DefaultPerSecond, "jobs per second")
 	flags.IntVar(&f.request.InFlight, "in-flight", redrive.DefaultInFlight, "maximum number of sent jobs that have not ended")
 	flags.StringVar(&f.stopAbove, "stop-above", "50%", "stop when more than this share of jobs fails again; 100%: never")

@@ -13,7 +13,7 @@ type usageError struct{ error }
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
-		Short: "Background jobs that do not get lost",
+		Short: "Run, inspect and operate background jobs",
 		Long: `Holdfast runs background jobs and handles their failures.
 
 Every command works on a store (--store jobs.db, or --store postgres://user@host/name) or through a server (--server http://127.0.0.1:4747), with

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestSchedulesAreLookedAfter(t *testing.T) {
-	address, _, _ := shelf(t)
-	follow(t, address, []step{
+func TestSchedulesAreManaged(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"schedules", exitOK, "no schedules"},
 		{"schedules add report --kind report --actor ada", exitUsage, ""},
 		{"schedules add report --cron '0 9 * * MON-FRI' --zone Europe/Berlin --kind report --args '{\"a\": 1}' --actor ada", exitOK, `cron "0 9 * * MON-FRI" in Europe/Berlin`},
@@ -33,9 +33,9 @@ func TestSchedulesAreLookedAfter(t *testing.T) {
 	})
 }
 
-func TestDutiesAreLookedAfter(t *testing.T) {
-	address, _, waiting := shelf(t)
-	follow(t, address, []step{
+func TestDutiesAreManaged(t *testing.T) {
+	address, _, waiting := newTestStore(t)
+	runSteps(t, address, []step{
 		{"duties", exitOK, "no worker has reported"},
 		{"duties pause claim --actor ada", exitUsage, ""},
 		{"duties pause promotion --actor ada", exitNotFound, ""},
@@ -50,12 +50,12 @@ func TestDutiesAreLookedAfter(t *testing.T) {
 }
 
 func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
-	address, failed, _ := shelf(t)
+	address, failed, _ := newTestStore(t)
 	file := filepath.Join(t.TempDir(), "rules.json")
 	ok(t, os.WriteFile(file, []byte(`[{"name": "dead", "state": "failed", "kind": "mail", "for": "0s"}, {"name": "rest", "for": "forever"}]`), 0o600))
 	odd := filepath.Join(t.TempDir(), "odd.json")
 	ok(t, os.WriteFile(odd, []byte(`[{"name": "dead", "kinds": "mail", "for": "1h"}]`), 0o600))
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"retention", exitOK, "no rules are applied"},
 		{"retention apply --actor ada", exitUsage, ""},
 		{"retention apply --actor ada " + file + ".gone", exitUsage, ""},
@@ -70,14 +70,14 @@ func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
 		{"retention --json", exitOK, `"for": "forever"`},
 		{"retention tombstones", exitOK, "no tombstones match"},
 	})
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
 		purged, err := s.Purge(ctx, holdfast.Purge{Rules: []holdfast.Retain{{Name: "dead", State: holdfast.Failed}}, Scan: 10})
 		ok(t, err)
 		if purged.Jobs != 1 {
 			t.Fatalf("purged %+v", purged)
 		}
 	})
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"retention tombstones --kind mail", exitOK, failed.String()},
 		{"retention tombstones --json --job " + failed.String(), exitOK, `"rule": "dead"`},
 		{"retention", exitOK, "purged so far"},

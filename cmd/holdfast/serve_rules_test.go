@@ -13,7 +13,7 @@ import (
 )
 
 // Whichever of a server's engines takes over what a lost worker held, it goes by the server's policy.
-func TestAServerJudgesLostWorkersByItsPolicyWhoeverTakesOver(t *testing.T) {
+func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte("defaults: {max_crashes: 1}\n"), 0o600))
@@ -35,7 +35,7 @@ func TestAServerJudgesLostWorkersByItsPolicyWhoeverTakesOver(t *testing.T) {
 	}
 	for _, id := range ids {
 		var job holdfast.Job
-		until(t, "the loss is judged", func() bool {
+		waitUntil(t, "the loss is judged", func() bool {
 			job, err = s.Job(ctx, id)
 			ok(t, err)
 			return job.Crashes > 0

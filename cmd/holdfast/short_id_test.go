@@ -10,8 +10,8 @@ import (
 )
 
 func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
-	address, failed, waiting := shelf(t)
-	url := serving(t, address)
+	address, failed, waiting := newTestStore(t)
+	url := startTestServer(t, address)
 	end, whole := failed.String()[28:], waiting.String()
 	for _, s := range []step{
 		{"job " + end, exitOK, failed.String()},
@@ -30,16 +30,16 @@ func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
 			if strings.HasPrefix(s.line, "retry "+end) && strings.HasPrefix(where, "--server") {
 				continue // it is queued by now
 			}
-			code, out, talk := command(t, append(words(s.line), words(where)...)...)
+			code, out, stderr := command(t, append(splitArgs(s.line), splitArgs(where)...)...)
 			if code != s.code || !strings.Contains(out, s.says) {
-				t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, talk)
+				t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, stderr)
 			}
 		}
 	}
 }
 
 func TestAShortFingerprintNamesTheOneErrorGroup(t *testing.T) {
-	address, _, _ := shelf(t)
+	address, _, _ := newTestStore(t)
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)
 	for _, print := range []string{"abcdef0123", "abcdef4567"} {
@@ -56,14 +56,14 @@ func TestAShortFingerprintNamesTheOneErrorGroup(t *testing.T) {
 		{"errors show abcdef0", exitOK, "abcdef0123"}, {"errors ack abcdef4 --actor ada", exitOK, "acknowledged"}, {"errors show f1", exitOK, "f1"},
 		{"errors show abcdef", exitUsage, ""}, {"errors show abcdef9", exitNotFound, ""},
 	} {
-		code, out, talk := command(t, append(words(s.line), "--store", address)...)
+		code, out, stderr := command(t, append(splitArgs(s.line), "--store", address)...)
 		if code != s.code || !strings.Contains(out, s.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, stderr)
 		}
 	}
 }
 
-func TestAShortIDIsLookedForAmongABoundedNumber(t *testing.T) {
+func TestShortIDsAreSearchedAmongABoundedNumber(t *testing.T) {
 	asked := 0
 	id := func(n int) string { return fmt.Sprintf("%08x-0000-7000-8000-%012x", 0xffffff-n, n) }
 	page := func(string) (names []string, next string, err error) {
@@ -78,7 +78,7 @@ func TestAShortIDIsLookedForAmongABoundedNumber(t *testing.T) {
 		want   string
 		looked int
 	}{
-		{id(300)[:13], id(300), 400},        // ids come in order: those that begin so are next to each other
+		{id(300)[:13], id(300), 400},         // ids come in order: those that begin so are next to each other
 		{id(300)[24:], id(300), maxSearched}, // the end alone is long enough
 		{id(300)[28:], "", maxSearched},      // older ones may end so too
 		{id(maxSearched + 5)[24:], "", maxSearched},

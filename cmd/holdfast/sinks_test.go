@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-func TestMailGoesOutAsMailTLSSays(t *testing.T) {
+func TestMailTLSDecidesHowMailIsSent(t *testing.T) {
 	box, err := inbox.OpenMailbox() // it offers no TLS
 	ok(t, err)
 	defer box.Close()

@@ -14,7 +14,7 @@ import (
 // serveOnce runs serve in a process of its own, in an empty folder, until it ends.
 func serveOnce(t *testing.T, args ...string) (code int, out, dir string) {
 	t.Helper()
-	ctx, enough := context.WithTimeout(t.Context(), patient)
+	ctx, enough := context.WithTimeout(t.Context(), testTimeout)
 	defer enough()
 	dir = t.TempDir()
 	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -54,13 +54,13 @@ func TestServeOnAStoreThatCannotBeOpenedSaysOneLine(t *testing.T) {
 	}
 }
 
-func TestNoVerbShowsThePasswordOfAnAddress(t *testing.T) {
+func TestNoCommandPrintsThePasswordOfAnAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{"host=127.0.0.1 password=SECRETPW", "postgres:ada:SECRETPW@x", "postgres://ada:SECRETPW@x:y/jobs"} {
 		t.Setenv("HOLDFAST_STORE", address)
 		for _, line := range []string{"config", "config --json", "jobs", "doctor --json", "restore notes.txt --store '" + address + "'", "jobs --store '" + address + "'", "backup notes.db"} {
-			if _, out, talk := command(t, words(line)...); strings.Contains(out+talk, "SECRETPW") {
-				t.Errorf("%s with %s: %s", line, address, out+talk)
+			if _, out, stderr := command(t, splitArgs(line)...); strings.Contains(out+stderr, "SECRETPW") {
+				t.Errorf("%s with %s: %s", line, address, out+stderr)
 			}
 		}
 	}
@@ -73,14 +73,14 @@ func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // where files inherit who may read them
 	}
-	address, _, _ := shelf(t)
+	address, _, _ := newTestStore(t)
 	ok(t, os.Chmod(filepath.Dir(address), 0o755))
-	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || talk != "" {
-		t.Fatalf("a private store: %d %s", code, talk)
+	if code, _, stderr := command(t, "doctor", "--store", address); code != exitOK || stderr != "" {
+		t.Fatalf("a private store: %d %s", code, stderr)
 	}
 	ok(t, os.Chmod(address, 0o644))
-	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(talk, "warning: every user of this machine can access "+address) {
-		t.Errorf("%d %s", code, talk)
+	if code, _, stderr := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(stderr, "warning: every user of this machine can access "+address) {
+		t.Errorf("%d %s", code, stderr)
 	}
 	var log bytes.Buffer
 	set, err := settings(serveCommand())
@@ -93,7 +93,7 @@ func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 		t.Errorf("serve says: %s", log.String())
 	}
 	ok(t, os.Chmod(filepath.Dir(address), 0o700))
-	if _, _, talk := command(t, "doctor", "--store", address); talk != "" {
-		t.Errorf("in a private folder: %s", talk)
+	if _, _, stderr := command(t, "doctor", "--store", address); stderr != "" {
+		t.Errorf("in a private folder: %s", stderr)
 	}
 }

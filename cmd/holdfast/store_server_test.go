@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// serving serves a store as 'holdfast serve' would, without an engine, and answers with the URL.
-func serving(t *testing.T, address string) string {
+// startTestServer serves a store like 'holdfast serve', without an engine, and returns its URL.
+func startTestServer(t *testing.T, address string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), address)
 	ok(t, err)
@@ -29,12 +29,12 @@ func serving(t *testing.T, address string) string {
 	return web.URL
 }
 
-// moving is what differs between two questions whoever is asked: the store's clock, and the id that a server gives a request.
-var moving = regexp.MustCompile(`"as_of": "[^"]*"|,\s*"request": "[^"]*"`)
+// volatile is what differs between two questions whoever is asked: the store's clock, and the id that a server gives a request.
+var volatile = regexp.MustCompile(`"as_of": "[^"]*"|,\s*"request": "[^"]*"`)
 
-func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
-	address, failed, waiting := shelf(t)
-	url := serving(t, address)
+func TestACommandPrintsTheSameOnAStoreAndThroughAServer(t *testing.T) {
+	address, failed, waiting := newTestStore(t)
+	url := startTestServer(t, address)
 	for _, line := range []string{
 		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --retrying", "jobs --worker nobody", "jobs --state nonsense",
 		"story " + failed.String(), "story --json " + failed.String(), "explain " + waiting.String(), "explain --json " + waiting.String(), "explain " + holdfast.NewID().String(),
@@ -47,18 +47,18 @@ func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
 		"workers", "workers --json", "queues", "queues --json", "stuck", "stuck --json", "keys", "keys --json", "doctor", "doctor --json",
 		"retry " + waiting.String() + " --actor ada", "retry --actor ada " + holdfast.NewID().String(), "discard --actor ada " + failed.String(), "pause --actor ada", "cancel --actor ada " + failed.String(),
 	} {
-		nearCode, near, nearTalk := command(t, append(words(line), "--store", address)...)
-		farCode, far, farTalk := command(t, append(words(line), "--server", url)...)
-		near, far = moving.ReplaceAllString(near, ""), moving.ReplaceAllString(far, "")
+		nearCode, near, nearTalk := command(t, append(splitArgs(line), "--store", address)...)
+		farCode, far, farTalk := command(t, append(splitArgs(line), "--server", url)...)
+		near, far = volatile.ReplaceAllString(near, ""), volatile.ReplaceAllString(far, "")
 		if nearCode != farCode || near != far || nearTalk != farTalk {
 			t.Errorf("holdfast %s\nnear: exit %d\n%s%s\nfar: exit %d\n%s%s", line, nearCode, near, nearTalk, farCode, far, farTalk)
 		}
 	}
 }
 
-func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
-	address, failed, waiting := shelf(t)
-	url := serving(t, address)
+func TestOperatorCommandsWorkThroughAServer(t *testing.T) {
+	address, failed, waiting := newTestStore(t)
+	url := startTestServer(t, address)
 	file := policyFile(t, "defaults: {max_attempts: 4}\n")
 	for _, s := range []step{
 		{"pause --queue default --actor ada --reason maintenance --for 1h", exitOK, "paused for 1h0m0s"},
@@ -100,29 +100,29 @@ func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
 		{"jobs --kind http", exitOK, "http"},
 		{"doctor", exitOK, "no invariant is broken"},
 	} {
-		code, out, talk := command(t, append(words(s.line), "--server", url)...)
+		code, out, stderr := command(t, append(splitArgs(s.line), "--server", url)...)
 		if code != s.code || !strings.Contains(out, s.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, stderr)
 		}
 	}
 }
 
-func TestManyAreEnqueuedFromAFileNearAndFar(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestManyJobsAreEnqueuedFromAFile(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	var file bytes.Buffer
 	for range 250 {
 		file.WriteString(`{"kind": "mail", "queue": "bulk", "args": {"to": "ada"}, "delay": "1h"}` + "\n")
 	}
 	file.WriteString("{oops\n\n" + `{"kind": "no spaces"}` + "\n" + `{"kind": "mail", "state": "complete"}` + "\n")
 	drafts := policyFile(t, file.String())
-	for _, where := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
-		code, out, talk := command(t, append([]string{"enqueue", "--ndjson", drafts}, where...)...)
+	for _, where := range [][]string{{"--store", address}, {"--server", startTestServer(t, address)}} {
+		code, out, stderr := command(t, append([]string{"enqueue", "--ndjson", drafts}, where...)...)
 		if code != exitError || out != "250 enqueued, 0 already existed, 3 lines rejected\n" {
 			t.Errorf("%v: exit %d\n%s", where, code, out)
 		}
 		for _, line := range []string{"line 251: ", "line 253: ", "line 254: "} {
-			if strings.Count(talk, line) != 1 {
-				t.Errorf("%v: %q is missing from\n%s", where, line, talk)
+			if strings.Count(stderr, line) != 1 {
+				t.Errorf("%v: %q is missing from\n%s", where, line, stderr)
 			}
 		}
 	}
@@ -131,29 +131,29 @@ func TestManyAreEnqueuedFromAFileNearAndFar(t *testing.T) {
 	}
 }
 
-func TestWhereAVerbWorksIsSaidOnce(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestStoreAndServerAreFoundInFlagsAndEnvironment(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	refused := func(code int, says string, args ...string) {
 		t.Helper()
-		got, _, talk := command(t, args...)
-		if got != code || !strings.Contains(oneLine(talk), says) {
-			t.Errorf("%v: exit %d and %q, want %d and one line with %q", args, got, talk, code, says)
+		got, _, stderr := command(t, args...)
+		if got != code || !strings.Contains(oneLine(stderr), says) {
+			t.Errorf("%v: exit %d and %q, want %d and one line with %q", args, got, stderr, code, says)
 		}
 	}
 	refused(exitUsage, "--store and --server cannot be used together", "jobs", "--store", address, "--server", "http://127.0.0.1:1")
 	refused(exitUsage, "HOLDFAST_SERVER", "jobs")
 	refused(exitUsage, "give an address such as", "jobs", "--server", "127.0.0.1:4747")
 	t.Setenv("HOLDFAST_STORE", address)
-	if code, out, talk := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
-		t.Error(code, out, talk)
+	if code, out, stderr := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
+		t.Error(code, out, stderr)
 	}
-	t.Setenv("HOLDFAST_SERVER", serving(t, address))
+	t.Setenv("HOLDFAST_SERVER", startTestServer(t, address))
 	refused(exitUsage, "both set", "jobs")
 	t.Setenv("HOLDFAST_STORE", "")
-	if code, out, talk := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
-		t.Error(code, out, talk)
+	if code, out, stderr := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
+		t.Error(code, out, stderr)
 	}
 	t.Setenv("HOLDFAST_SEVRER", "x")
 	refused(exitUsage, "did you mean HOLDFAST_SERVER?", "jobs")
