@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// A step is one call of the command: with which code it ends, and what it says.
+// A step is one command line, with its expected exit code and a text that its output must contain.
 type step struct {
 	line string
 	code int
 	says string
 }
 
-// runSteps runs steps on one store. What is refused is refused with one clear line.
+// runSteps runs steps on one store. A step that fails must print exactly one line on standard error.
 func runSteps(t *testing.T, address string, steps []step) {
 	t.Helper()
 	for _, s := range steps {
@@ -27,7 +27,7 @@ func runSteps(t *testing.T, address string, steps []step) {
 	}
 }
 
-// words splits a line as a shell would, with single quotes only.
+// splitArgs splits a line as a shell would, with single quotes only.
 func splitArgs(line string) (list []string) {
 	for n, part := range strings.Split(line, "'") {
 		if n%2 == 1 {

@@ -138,7 +138,7 @@ func TestEventsArePrintedInOrder(t *testing.T) {
 		last = e.Seq
 	}
 	if last < 4 {
-		t.Errorf("only %d events were told:\n%s", last, out)
+		t.Errorf("only %d events were printed:\n%s", last, out)
 	}
 	ctx, enough := context.WithCancel(t.Context())
 	reader, writer, err := os.Pipe()
@@ -158,7 +158,7 @@ func TestEventsArePrintedInOrder(t *testing.T) {
 	}
 	enough()
 	if code := <-followed; code != exitOK {
-		t.Errorf("whoever had seen enough left with exit %d", code)
+		t.Errorf("after the cancellation it ended with exit code %d", code)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestTheManualHasAPageForEveryCommand(t *testing.T) {
 	ok(t, err)
 	for _, said := range []string{"Exit codes", "77"} {
 		if !strings.Contains(string(text), said) {
-			t.Errorf("the manual does not say %q", said)
+			t.Errorf("the manual does not contain %q", said)
 		}
 	}
 }
@@ -46,10 +46,10 @@ func TestEveryCommandHasHelpAndHidesTheStoresPassword(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Short == "" && !c.Hidden {
-			t.Errorf("%s says nothing about itself", c.CommandPath())
+			t.Errorf("%s has no help", c.CommandPath())
 		}
 		if strings.Contains(c.UsageString(), "hunter2") {
-			t.Errorf("the help of %s tells the password", c.CommandPath())
+			t.Errorf("the help of %s shows the password", c.CommandPath())
 		}
 		for _, below := range c.Commands() {
 			look(below)
@@ -73,7 +73,7 @@ func TestShellCompletionOffersExistingNames(t *testing.T) {
 	} {
 		args := append([]string{"__complete"}, strings.Fields(line)...)
 		args = append(args[:2:2], append([]string{"--store", address}, args[2:]...)...)
-		// A shell gives up after a moment, and this machine may be busy: then it asks again.
+		// Completion has a short time limit, and this machine may be busy: try again.
 		waitUntil(t, line+" offers "+want, func() bool {
 			_, out, _ := command(t, append(args, "")...)
 			return slices.Contains(strings.Split(out, "\n"), want)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// TestMain lets the test binary be the command, so that verbs which start processes of their own can be tested.
+// TestMain lets the test binary act as the command, so that commands that start child processes can be tested.
 func TestMain(m *testing.M) {
 	if os.Getenv("HOLDFAST_TEST_AS_COMMAND") != "" || os.Args[0] == "holdfast-exec" {
 		main()
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs the program in this process and answers with what a person would see.
+// command runs a command line in this process and returns its exit code and output.
 func command(t *testing.T, args ...string) (code int, out, stderr string) {
 	t.Helper()
 	var outBuffer, errBuffer bytes.Buffer
@@ -97,7 +97,7 @@ func TestOperatorCommandsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// oneLine is the line, if there is exactly one.
+// oneLine returns the text if it is exactly one line, and otherwise nothing.
 func oneLine(stderr string) string {
 	line, rest, _ := strings.Cut(stderr, "\n")
 	if rest != "" {
@@ -143,7 +143,7 @@ func TestInvalidUsageIsReportedInOneLine(t *testing.T) {
 	}
 }
 
-// edit does what nobody should do.
+// execSQL changes the database directly.
 func execSQL(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", address)

@@ -113,16 +113,16 @@ func TestApplyRecordsTheActorAndRefusesAConcurrentChange(t *testing.T) {
 	}
 	late := staleReader{jobs}
 	if _, err := applyPolicy(ctx, newDesk(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
-		t.Errorf("the slower one was not refused: %v", err)
+		t.Errorf("the concurrent change was not refused: %v", err)
 	}
 }
 
-// A staleReader knows nothing of what was kept in the meantime.
+// A staleReader does not see records that were kept in the meantime.
 type staleReader struct{ holdfast.Store }
 
 func (r staleReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
 
-// publishes does what a worker with codes of its own does when it starts.
+// publishCodes publishes failure codes as a worker does when it starts.
 func publishCodes(t *testing.T, address string, codes ...failure.Code) {
 	t.Helper()
 	jobs, err := store.Open(t.Context(), address)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// controlCharacters acts on a terminal in every way: C0, C1 and bidi.
+// controlCharacters has control characters of every type: C0, C1 and bidi.
 const controlCharacters = "\x1b[2J\u009b31m\u202e\u2066\u200f\u2028\a"
 
 func expectPlain(t *testing.T, what, text string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A visitor is a browser as far as these tests need one.
+// A visitor is a minimal browser with cookies.
 type visitor struct {
 	t    *testing.T
 	at   string
@@ -27,7 +27,7 @@ func newVisitor(t *testing.T, p *process) *visitor {
 	return &visitor{t, p.url, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// A view is what a visitor got to see.
+// A view is the answer to a visitor's request.
 type view struct {
 	status int
 	header http.Header
@@ -68,7 +68,7 @@ func TestTheConsoleIsServedBesideTheAPI(t *testing.T) {
 	}
 	first := v.get("/console/")
 	if first.status != http.StatusSeeOther || first.location() != "/console/overview" {
-		t.Error("nothing is wrong, and it begins with", first.location())
+		t.Error("without failures the console starts at", first.location())
 	}
 	page := v.get("/console/overview")
 	if page.status != http.StatusOK || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self'") {
@@ -131,7 +131,7 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address)
 	v := newVisitor(t, p)
 	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.location(), "/console/sign-in") {
-		t.Error("a stranger sees", page.status, page.location())
+		t.Error("a visitor without a key gets", page.status, page.location())
 	}
 	if page := v.get("/console/sign-in"); page.status != http.StatusOK || !strings.Contains(page.text, `name="key"`) {
 		t.Error(page.status, page.text)
@@ -144,10 +144,10 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 		t.Fatal(in.status, in.header)
 	}
 	if page := v.get("/console/overview"); page.status != http.StatusOK || !strings.Contains(page.text, "vera") {
-		t.Error("who signed in sees", page.status)
+		t.Error("a signed-in visitor gets", page.status)
 	}
 	if done := v.post("/console/jobs/bulk", url.Values{"do": {"retry"}}); done.status != http.StatusForbidden {
-		t.Error("a viewer does something:", done.status)
+		t.Error("a viewer can change something:", done.status)
 	}
 	if api := v.send("GET", "/v1/jobs", "*/*", nil); api.status != http.StatusUnauthorized {
 		t.Error("the cookie of the console opens the API:", api.status)
@@ -170,7 +170,7 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// A server that shuts down waits for its requests, and breaks off what does not end. A page that listens ends in order.
+// A server that shuts down waits for its requests and aborts those that do not end. The console ends its event streams first.
 func TestAnOpenEventStreamDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
@@ -189,6 +189,6 @@ func TestAnOpenEventStreamDoesNotDelayTheShutdown(t *testing.T) {
 		t.Errorf("it stopped with %d", code)
 	}
 	if _, err := io.Copy(io.Discard, lines); err != nil {
-		t.Error("the stream was broken off:", err)
+		t.Error("the stream was aborted:", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// listens opens the console's stream of changes. It has no end of its own: that reading ends is the proof.
+// openStream opens the console's stream of changes. The server ends it only when the visitor may no longer read it.
 func (v *visitor) openStream() io.ReadCloser {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "GET", v.at+"/console/live", nil)
@@ -37,7 +37,7 @@ func TestTheFirstKeyLocksTheAPIAndTheConsoleOfARunningServer(t *testing.T) {
 	}
 	waitUntil(t, "the API asks for a key", func() bool { return v.get("/v1/keys").status == http.StatusUnauthorized })
 	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.location(), "/console/sign-in") {
-		t.Error("a stranger sees", page.status, page.location())
+		t.Error("a visitor without a key gets", page.status, page.location())
 	}
 	if _, err := io.Copy(io.Discard, live); err != nil {
 		t.Error("the stream of a visitor without a key:", err)

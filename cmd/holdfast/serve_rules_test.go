@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// Whichever of a server's engines takes over what a lost worker held, it goes by the server's policy.
+// Either of a server's two engines may reclaim the jobs of a lost worker. Both must apply the server's policy.
 func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -22,7 +22,7 @@ func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 	ok(t, err)
 	s := client.Store()
 	var ids []holdfast.ID
-	for n := range 10 { // their leases end one after the other, so that each is found by somebody else, or not
+	for n := range 10 { // their leases expire one after the other, so that either engine may reclaim each
 		receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mine"}})
 		ok(t, err)
 		lasting := time.Second + time.Duration(n)*300*time.Millisecond

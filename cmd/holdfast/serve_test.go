@@ -21,7 +21,7 @@ import (
 // testTimeout is how long a test waits for what should take moments.
 const testTimeout = time.Minute
 
-// A process is the command, started.
+// A process is a running command.
 type process struct {
 	cmd *exec.Cmd
 	url string
@@ -29,7 +29,7 @@ type process struct {
 	out strings.Builder
 }
 
-// startServe starts a server and waits until it says where it is.
+// startServe starts a server and waits until it prints its address.
 func startServe(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	ctx, enough := context.WithTimeout(context.Background(), 2*testTimeout)
@@ -51,7 +51,7 @@ func startServe(t *testing.T, env []string, args ...string) *process {
 		}
 	}
 	if p.url == "" {
-		t.Fatalf("it did not say where it is: %s", p.out.String())
+		t.Fatalf("the server did not print its address: %s", p.out.String())
 	}
 	go func() {
 		for lines.Scan() {
@@ -63,7 +63,7 @@ func startServe(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// stop asks the server to stop, and answers with its exit code.
+// stop asks the server to stop and returns its exit code.
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
 	ok(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -71,7 +71,7 @@ func (p *process) stop(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// until asks again and again until it is so.
+// waitUntil polls until a condition is true.
 func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); ; {
@@ -79,7 +79,7 @@ func waitUntil(t *testing.T, what string, is func() bool) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("it never came to this: " + what)
+			t.Fatal("timed out waiting: " + what)
 		}
 		<-time.After(50 * time.Millisecond)
 	}
@@ -229,7 +229,7 @@ func TestAServerWithKeysRequiresOneAndNotifiesSystemd(t *testing.T) {
 					return
 				}
 			case <-time.After(testTimeout):
-				t.Fatalf("systemd never heard %s", what)
+				t.Fatalf("systemd did not get %s", what)
 			}
 		}
 	}
@@ -278,7 +278,7 @@ func TestTheLiveDemoShowsEveryState(t *testing.T) {
 		})
 	}
 	if first := newVisitor(t, p).get("/console/"); first.location() != "/console/failures" {
-		t.Error("with an outage under way the console begins with", first.location())
+		t.Error("during an outage the console starts at", first.location())
 	}
 	if code := p.stop(t); code != exitOK {
 		t.Errorf("it stopped with %d", code)

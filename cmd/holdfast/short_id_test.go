@@ -18,8 +18,8 @@ func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
 		{"job …" + end, exitOK, failed.String()},
 		{"story " + strings.ToUpper(whole[:35]), exitOK, "queued"},
 		{"explain " + whole[:34], exitOK, whole},
-		{"job " + whole[:6], exitUsage, ""}, // all were made within a minute
-		{"job " + end[:3], exitUsage, ""},   // too short to look for
+		{"job " + whole[:6], exitUsage, ""}, // ambiguous: all were created within a minute
+		{"job " + end[:3], exitUsage, ""},   // too short
 		{"job ffffffff-ffff", exitNotFound, ""},
 		{"retry zzzzzzzz --actor ada", exitUsage, ""},
 		{"edit " + whole[24:] + " --priority 3 --actor ada", exitOK, whole},
@@ -28,7 +28,7 @@ func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
 	} {
 		for _, where := range []string{"--store " + address, "--server " + url} {
 			if strings.HasPrefix(s.line, "retry "+end) && strings.HasPrefix(where, "--server") {
-				continue // it is queued by now
+				continue // already queued
 			}
 			code, out, stderr := command(t, append(splitArgs(s.line), splitArgs(where)...)...)
 			if code != s.code || !strings.Contains(out, s.says) {

@@ -29,7 +29,7 @@ func startTestServer(t *testing.T, address string) string {
 	return web.URL
 }
 
-// volatile is what differs between two questions whoever is asked: the store's clock, and the id that a server gives a request.
+// volatile matches the parts of an answer that differ between two requests: the store's clock, and the id of a request.
 var volatile = regexp.MustCompile(`"as_of": "[^"]*"|,\s*"request": "[^"]*"`)
 
 func TestACommandPrintsTheSameOnAStoreAndThroughAServer(t *testing.T) {

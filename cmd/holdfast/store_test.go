@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serveOnce runs serve in a process of its own, in an empty folder, until it ends.
+// serveOnce runs serve in a child process, in an empty folder, until it ends.
 func serveOnce(t *testing.T, args ...string) (code int, out, dir string) {
 	t.Helper()
 	ctx, enough := context.WithTimeout(t.Context(), testTimeout)
@@ -48,7 +48,7 @@ func TestServeOnAStoreThatCannotBeOpenedSaysOneLine(t *testing.T) {
 				t.Errorf("exit %d:\n%s\nwanted %d and one line with %q", code, out, c.code, c.says)
 			}
 			if made, _ := filepath.Glob(filepath.Join(dir, "*")); len(made) > 0 {
-				t.Errorf("it made %q", made)
+				t.Errorf("it created %q", made)
 			}
 		})
 	}
@@ -65,13 +65,13 @@ func TestNoCommandPrintsThePasswordOfAnAddress(t *testing.T) {
 		}
 	}
 	if made, _ := filepath.Glob("*"); len(made) > 0 {
-		t.Errorf("it made %q", made)
+		t.Errorf("it created %q", made)
 	}
 }
 
 func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // where files inherit who may read them
+		return // file permissions are inherited there
 	}
 	address, _, _ := newTestStore(t)
 	ok(t, os.Chmod(filepath.Dir(address), 0o755))
@@ -90,7 +90,7 @@ func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	defer s.close()
 	ok(t, s.open(t.Context(), address))
 	if !strings.Contains(log.String(), "store_exposed") {
-		t.Errorf("serve says: %s", log.String())
+		t.Errorf("the log of serve: %s", log.String())
 	}
 	ok(t, os.Chmod(filepath.Dir(address), 0o700))
 	if _, _, stderr := command(t, "doctor", "--store", address); stderr != "" {
