@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// testTimeout is how long a test waits for what should take moments.
+// testTimeout is the time limit of waits.
 const testTimeout = time.Minute
 
 // A process is a running command.

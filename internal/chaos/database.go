@@ -69,27 +69,27 @@ func (c *Config) withDatabase(ctx context.Context, run func(dir string, db *data
 	return run(dir, db, s)
 }
 
-func (db *database) close() error {
-	if db.server == nil {
+func (d *database) close() error {
+	if d.server == nil {
 		return nil
 	}
-	return db.server.Close()
+	return d.server.Close()
 }
 
 // faults are the faults that can be injected into this database, by the names under which they are counted.
-func (db *database) faults() map[string]func(context.Context) error {
+func (d *database) faults() map[string]func(context.Context) error {
 	switch {
-	case db.server != nil:
-		return map[string]func(context.Context) error{"terminate_backend": db.terminate, "restart": db.restart}
-	case db.name == "postgres":
-		return map[string]func(context.Context) error{"terminate_backend": db.terminate}
+	case d.server != nil:
+		return map[string]func(context.Context) error{"terminate_backend": d.terminate, "restart": d.restart}
+	case d.name == "postgres":
+		return map[string]func(context.Context) error{"terminate_backend": d.terminate}
 	}
-	return map[string]func(context.Context) error{"lock": db.lock}
+	return map[string]func(context.Context) error{"lock": d.lock}
 }
 
 // terminate ends every other connection to the database.
-func (db *database) terminate(ctx context.Context) error {
-	c, err := pgx.Connect(ctx, db.address)
+func (d *database) terminate(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, d.address)
 	if err != nil {
 		return fmt.Errorf("cannot connect to the database: %w", err)
 	}
@@ -99,11 +99,11 @@ func (db *database) terminate(ctx context.Context) error {
 }
 
 // restart crashes the server and starts it again.
-func (db *database) restart(context.Context) error { return db.server.Restart(true) }
+func (d *database) restart(context.Context) error { return d.server.Restart(true) }
 
 // lock holds the write lock of the file for 400 ms, longer than a well-behaved process does.
-func (db *database) lock(ctx context.Context) error {
-	c, err := sqlite.OpenConn(db.address, sqlite.OpenReadWrite|sqlite.OpenWAL)
+func (d *database) lock(ctx context.Context) error {
+	c, err := sqlite.OpenConn(d.address, sqlite.OpenReadWrite|sqlite.OpenWAL)
 	if err != nil {
 		return fmt.Errorf("cannot open the database file: %w", err)
 	}
