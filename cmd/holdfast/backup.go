@@ -59,7 +59,7 @@ func restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE --store NEW", Short: "Create a new SQLite store from a backup", Args: exactly("file"),
 		Long: `Creates a new store from a backup. It checks the backup first and never overwrites an existing store. It raises the token of every job that has not
-ended, so a worker that claimed a job before the backup cannot settle it: the next worker that claims the job runs it again.`,
+ended, so a worker that claimed a job from the former store cannot settle it: the next worker that claims the job runs it again.`,
 		Example: `  holdfast restore jobs-monday.db --store jobs-new.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			address, _ := c.Flags().GetString("store")

@@ -109,7 +109,7 @@ made up for (--missed skip, one or all). A slot in the hour that daylight saving
 	flags.DurationVar(&s.Every, "every", 0, "or an interval, such as 90s, 5m or 24h")
 	flags.StringVar(&s.Zone, "zone", "", "time zone of the cron expression, such as Europe/Berlin; UTC by default")
 	flags.StringVar(&missed, "missed", "", "how to make up for missed slots: skip, one or all; one by default")
-	flags.IntVar(&s.Most, "max-missed", 0, "with --missed all: maximum number of slots to make up for; 10 by default")
+	flags.IntVar(&s.Most, "max-missed", 0, "with --missed all: maximum number of slots to make up for, newest first; 10 by default")
 	flags.StringVar(&s.Draft.Kind, "kind", "", "kind of the jobs")
 	flags.StringVar(&s.Draft.Queue, "queue", "", "queue of the jobs")
 	flags.StringVar(&s.Draft.Owner, "owner", "", "owner of the jobs")
