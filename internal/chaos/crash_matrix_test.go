@@ -34,7 +34,7 @@ type crashPoint struct {
 	Postgres string `json:"postgres,omitempty"`
 	Journal  string `json:"journal"`
 	Exit     int    `json:"exit"`
-	Crowd    int    `json:"crowd"` // number of jobs in the bulk enqueue: enough for COPY, or few where each is a statement
+	Bulk     int    `json:"crowd"` // number of jobs in the bulk enqueue: enough for COPY, or few where each is a statement
 }
 
 // exitScenarioEnd is the exit code of a scenario that reached its end.
@@ -52,7 +52,7 @@ func TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite(t *testing.T) {
 		dir := t.TempDir()
 		return func(n int) crashPoint {
 			at := filepath.Join(dir, fmt.Sprint(n))
-			return crashPoint{SQLite: at + ".db", Journal: at + ".journal", Exit: n, Crowd: 4}
+			return crashPoint{SQLite: at + ".db", Journal: at + ".journal", Exit: n, Bulk: 4}
 		}
 	})
 }
@@ -62,7 +62,7 @@ func TestAProcessMayExitBetweenAnyTwoStatementsOnPostgreSQL(t *testing.T) {
 		dir, url := t.TempDir(), pgtest.Database(t)
 		return func(n int) crashPoint {
 			truncateTables(t, url)
-			return crashPoint{Postgres: url, Journal: filepath.Join(dir, fmt.Sprint(n)), Exit: n, Crowd: 120}
+			return crashPoint{Postgres: url, Journal: filepath.Join(dir, fmt.Sprint(n)), Exit: n, Bulk: 120}
 		}
 	})
 }

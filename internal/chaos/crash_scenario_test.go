@@ -20,20 +20,20 @@ import (
 type scenario struct {
 	store   holdfast.Store
 	journal *journal
-	crowd   int
+	bulk    int
 	left    atomic.Int64 // number of boundaries until the exit
 	broken  error
 }
 
 const instantly = time.Microsecond
 
-// playMatrix is the main function of a child process. It exits with 137 at its boundary, and with exitScenarioEnd if the scenario ends before.
-func playMatrix(text string) {
+// scenarioMain is the main function of a child process. It exits with 137 at its boundary, and with exitScenarioEnd if the scenario ends before.
+func scenarioMain(text string) {
 	var m crashPoint
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		panic(err)
 	}
-	s := &scenario{crowd: m.Crowd}
+	s := &scenario{bulk: m.Bulk}
 	s.left.Store(int64(m.Exit))
 	var err error
 	if s.store, err = m.open(context.Background(), s.boundary); err != nil {
@@ -44,7 +44,7 @@ func playMatrix(text string) {
 		fmt.Println(err)
 		os.Exit(exitFailed)
 	}
-	s.play(context.Background())
+	s.run(context.Background())
 	if s.broken != nil {
 		fmt.Println(s.broken)
 		os.Exit(exitFailed)
@@ -68,7 +68,7 @@ func (s *scenario) after(call string, errs ...error) {
 	s.boundary("after " + call)
 }
 
-func (s *scenario) play(ctx context.Context) {
+func (s *scenario) run(ctx context.Context) {
 	s.after("listen", s.store.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "matrix", Events: []string{"*"}}}}))
 	s.enqueue(ctx)
 	s.settle(ctx)
@@ -79,17 +79,17 @@ func (s *scenario) play(ctx context.Context) {
 
 // enqueue uses every way to enqueue: one job, with keys, with a delay, and in bulk.
 func (s *scenario) enqueue(ctx context.Context) {
-	s.offer(ctx, holdfast.Draft{Kind: "scene"})
-	s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", IdempotencyKey: "two"},
+	s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene"})
+	s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", IdempotencyKey: "two"},
 		holdfast.Draft{Kind: "other", Delay: instantly}, holdfast.Draft{Kind: "other", Priority: 9})
-	crowd := make([]holdfast.Draft, s.crowd)
-	for i := range crowd {
-		crowd[i] = holdfast.Draft{Kind: "crowd", Priority: 5}
+	bulk := make([]holdfast.Draft, s.bulk)
+	for i := range bulk {
+		bulk[i] = holdfast.Draft{Kind: "bulk", Priority: 5}
 	}
-	s.offer(ctx, crowd...)
+	s.enqueueDrafts(ctx, bulk...)
 }
 
-func (s *scenario) offer(ctx context.Context, drafts ...holdfast.Draft) []holdfast.Receipt {
+func (s *scenario) enqueueDrafts(ctx context.Context, drafts ...holdfast.Draft) []holdfast.Receipt {
 	receipts, err := s.store.Enqueue(ctx, drafts)
 	s.after("enqueue", err)
 	for _, r := range receipts {
@@ -183,7 +183,7 @@ func (s *scenario) operate(ctx context.Context) {
 	s.after("cancel", err)
 	_, err = s.store.Retry(ctx, s.intervention(leases[3].ID)) // stuck: its lease has expired
 	s.after("retry", err)
-	queued := s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "three", Priority: 20})
+	queued := s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "three", Priority: 20})
 	if len(queued) == 1 {
 		_, err = s.store.Cancel(ctx, s.intervention(queued[0].ID))
 		s.after("cancel", err)
@@ -196,7 +196,7 @@ func (s *scenario) operate(ctx context.Context) {
 
 // edit changes the arguments, priority and delay of a waiting job.
 func (s *scenario) edit(ctx context.Context) {
-	waiting := s.offer(ctx, holdfast.Draft{Kind: "scene", Args: json.RawMessage(`{"to":"one"}`), Delay: instantly, Priority: 20})
+	waiting := s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene", Args: json.RawMessage(`{"to":"one"}`), Delay: instantly, Priority: 20})
 	if len(waiting) != 1 {
 		return
 	}
@@ -215,7 +215,7 @@ func (s *scenario) intervention(id holdfast.ID) holdfast.Intervention {
 
 // expire lets a job expire.
 func (s *scenario) expire(ctx context.Context) {
-	s.offer(ctx, holdfast.Draft{Kind: "scene", ExpireIn: instantly})
+	s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene", ExpireIn: instantly})
 	var leases []holdfast.Lease
 	var err error
 	for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {

@@ -14,13 +14,13 @@ import (
 
 var events = flag.Int("chaos.events", 100_000, "number of events that a reader of the feed receives")
 
-func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnSQLite(t *testing.T) { readOn(t, "sqlite") }
+func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnSQLite(t *testing.T) { readFeed(t, "sqlite") }
 func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnPostgreSQL(t *testing.T) {
-	readOn(t, "postgres")
+	readFeed(t, "postgres")
 }
 
-// readOn reads the feed while it is being written. Sometimes the reader loses a page and continues after the last number that it saved.
-func readOn(t *testing.T, storeName string) {
+// readFeed reads the feed while it is being written. Sometimes the reader loses a page and continues after the last number that it saved.
+func readFeed(t *testing.T, storeName string) {
 	ctx := t.Context()
 	db, err := prepareDatabase(storeName, t.TempDir())
 	if err != nil {
@@ -36,7 +36,7 @@ func readOn(t *testing.T, storeName string) {
 		t.Fatal(err)
 	}
 	wrote := make(chan error, 1)
-	go func() { wrote <- flood(ctx, s, *events) }()
+	go func() { wrote <- enqueueJobs(ctx, s, *events) }()
 	began := time.Now()
 	random := rand.New(rand.NewPCG(1, 2))
 	kept, seen := int64(0), make(map[holdfast.ID]bool, *events)
@@ -80,8 +80,8 @@ func readOn(t *testing.T, storeName string) {
 	}
 }
 
-// flood enqueues as fast as it can.
-func flood(ctx context.Context, s holdfast.Store, jobs int) error {
+// enqueueJobs enqueues as fast as it can.
+func enqueueJobs(ctx context.Context, s holdfast.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 2000))
 		for i := range drafts {

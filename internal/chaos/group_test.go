@@ -11,13 +11,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killTheMembers(t, "sqlite") }
+func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killMemberWorkers(t, "sqlite") }
 func TestAGroupWhoseWorkersAreKilledSettlesOnceOnPostgreSQL(t *testing.T) {
-	killTheMembers(t, "postgres")
+	killMemberWorkers(t, "postgres")
 }
 
-// killTheMembers runs groups in several processes while some of them are killed, and counts the outcomes.
-func killTheMembers(t *testing.T, storeName string) {
+// killMemberWorkers runs groups in several processes while some of them are killed, and counts the outcomes.
+func killMemberWorkers(t *testing.T, storeName string) {
 	const members, groups = 200, 3
 	ctx, dir := t.Context(), t.TempDir()
 	db, s := openDatabase(t, storeName, dir)

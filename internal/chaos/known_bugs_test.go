@@ -45,7 +45,7 @@ func newFixture(t *testing.T, address string, lease time.Duration) *fixture {
 	return &fixture{t: t, store: s, fleet: f}
 }
 
-func (s *fixture) worker() *process {
+func (s *fixture) startWorker() *process {
 	s.t.Helper()
 	p, err := s.fleet.spawn(roleWorker)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *fixture) starts(id holdfast.ID) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return l.Saw != sawStart || l.Job != id })
 }
 
-// until waits until a condition is true.
-func (s *fixture) until(what string, happened func() bool) {
+// waitUntil waits until a condition is true.
+func (s *fixture) waitUntil(what string, happened func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(eventually); !happened(); sleep(s.t.Context(), 10*time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -83,10 +83,10 @@ func (s *fixture) until(what string, happened func() bool) {
 	}
 }
 
-func (s *fixture) ended(id holdfast.ID) holdfast.Job {
+func (s *fixture) waitEnded(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
 	var job holdfast.Job
-	s.until("job "+id.String()+" ends", func() bool {
+	s.waitUntil("job "+id.String()+" ends", func() bool {
 		var err error
 		job, err = s.store.Job(s.t.Context(), id)
 		return err == nil && job.State.Terminal()
@@ -114,20 +114,20 @@ func TestAJobOfAKilledWorkerRunsAgainSoonAndIsChargedNoFailureOnPostgreSQL(t *te
 
 func runsAgainSoon(t *testing.T, address string) {
 	s := newFixture(t, address, 5*time.Second)
-	first := s.worker()
+	first := s.startWorker()
 	id := s.enqueue(script{Do: doWait}, func(d *holdfast.Draft) { d.MaxAttempts, d.UniqueKey = 1, "one" })
-	s.until("the first start", func() bool { return len(s.starts(id)) == 1 })
-	s.worker()
+	s.waitUntil("the first start", func() bool { return len(s.starts(id)) == 1 })
+	s.startWorker()
 	killed := time.Now()
 	first.asked = true
 	first.signal(sigKill)
-	s.until("the second start", func() bool { return len(s.starts(id)) == 2 })
+	s.waitUntil("the second start", func() bool { return len(s.starts(id)) == 2 })
 	took := time.Duration(s.starts(id)[1].From - killed.UnixNano())
 	t.Logf("with a lease of 5 s the job ran again %v after the kill", took.Round(time.Millisecond))
 	if took > 30*time.Second {
 		t.Errorf("%v is too long", took)
 	}
-	job := s.ended(id)
+	job := s.waitEnded(id)
 	if job.State != holdfast.Complete || job.Crashes != 1 || job.Failures != 0 {
 		t.Errorf("it is %s after %d crashes and %d failures; want complete after one crash and no failure", job.State, job.Crashes, job.Failures)
 	}
@@ -144,10 +144,10 @@ func TestRollingRestartsSpendNothing(t *testing.T) {
 	for range 150 {
 		ids = append(ids, s.enqueue(script{Do: doSleep, For: 40 * time.Millisecond}))
 	}
-	old := s.worker()
+	old := s.startWorker()
 	for range 6 {
 		seen := len(ids)
-		s.until("the next worker has begun", func() bool {
+		s.waitUntil("the next worker has begun", func() bool {
 			counts, err := s.store.Counts(t.Context())
 			left := 0
 			for _, n := range counts {
@@ -159,14 +159,14 @@ func TestRollingRestartsSpendNothing(t *testing.T) {
 			seen = min(seen, left)
 			return begun
 		})
-		next := s.worker()
+		next := s.startWorker()
 		old.asked = true
 		old.signal(sigTerm)
 		<-old.gone
 		old = next
 	}
 	for _, id := range ids {
-		if job := s.ended(id); job.State != holdfast.Complete || job.Failures+job.Crashes > 0 {
+		if job := s.waitEnded(id); job.State != holdfast.Complete || job.Failures+job.Crashes > 0 {
 			t.Errorf("job %s is %s after %d failures and %d crashes", id, job.State, job.Failures, job.Crashes)
 		}
 	}
@@ -186,22 +186,22 @@ func TestADatabaseCrashTakesNoWorkerAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newFixture(t, address, 30*time.Second)
-	p := s.worker()
+	p := s.startWorker()
 	long := s.enqueue(script{Do: doSleep, For: 2 * time.Second})
-	s.until("the job has started", func() bool { return len(s.starts(long)) == 1 })
+	s.waitUntil("the job has started", func() bool { return len(s.starts(long)) == 1 })
 	if err := server.Restart(true); err != nil {
 		t.Fatal(err)
 	}
-	if job := s.ended(long); job.State != holdfast.Complete || len(s.starts(long)) != 1 {
+	if job := s.waitEnded(long); job.State != holdfast.Complete || len(s.starts(long)) != 1 {
 		t.Errorf("it is %s after %d starts; want complete after one", job.State, len(s.starts(long)))
 	}
 	var next holdfast.ID
-	s.until("the store takes jobs again", func() bool {
+	s.waitUntil("the store takes jobs again", func() bool {
 		receipt, err := holdfast.Enqueue(t.Context(), s.store, script{Do: doNothing})
 		next = receipt.ID
 		return err == nil
 	})
-	s.ended(next)
+	s.waitEnded(next)
 	if !p.alive() {
 		t.Errorf("the worker ended: %v", s.fleet.unexpectedExits())
 	}
@@ -212,8 +212,8 @@ func TestADatabaseCrashTakesNoWorkerAlong(t *testing.T) {
 func TestACutWakeUpLineCostsOnePoll(t *testing.T) {
 	address := pgtest.Database(t)
 	s := newFixture(t, address, 30*time.Second)
-	s.worker()
-	s.ended(s.enqueue(script{Do: doNothing}))
+	s.startWorker()
+	s.waitEnded(s.enqueue(script{Do: doNothing}))
 	c, err := pgx.Connect(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestACutWakeUpLineCostsOnePoll(t *testing.T) {
 		}
 		from := time.Now()
 		id := s.enqueue(script{Do: doNothing})
-		s.until("it starts", func() bool { return len(s.starts(id)) > 0 })
+		s.waitUntil("it starts", func() bool { return len(s.starts(id)) > 0 })
 		t.Logf("started %v after it was enqueued", time.Duration(s.starts(id)[0].From-from.UnixNano()).Round(time.Millisecond))
 	}
 }
@@ -260,12 +260,12 @@ func TestDamagedRowsFailAlone(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.worker()
-	if job := s.ended(good); job.State != holdfast.Complete {
+	s.startWorker()
+	if job := s.waitEnded(good); job.State != holdfast.Complete {
 		t.Errorf("the good job is %s", job.State)
 	}
 	for i, id := range bad {
-		if job := s.ended(id); job.State != holdfast.Failed {
+		if job := s.waitEnded(id); job.State != holdfast.Failed {
 			t.Errorf("after %q the job is %s; want failed", damage[i], job.State)
 		}
 	}

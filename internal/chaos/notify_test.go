@@ -22,10 +22,10 @@ import (
 )
 
 func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnSQLite(t *testing.T) {
-	killTheSender(t, "sqlite")
+	killNotifiers(t, "sqlite")
 }
 func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnPostgreSQL(t *testing.T) {
-	killTheSender(t, "postgres")
+	killNotifiers(t, "postgres")
 }
 
 // deliveredEvents is the number of events that each receiver must get.
@@ -83,8 +83,8 @@ func (r *receiver) count() int {
 	return len(r.heard)
 }
 
-// killTheSender lets jobs fail while the notifiers that report them are killed repeatedly.
-func killTheSender(t *testing.T, storeName string) {
+// killNotifiers lets jobs fail while the notifiers that report them are killed repeatedly.
+func killNotifiers(t *testing.T, storeName string) {
 	t.Setenv("HOLDFAST_SECRET_CHAOS", chaosSecret)
 	ctx, dir := t.Context(), t.TempDir()
 	db, s := openDatabase(t, storeName, dir)

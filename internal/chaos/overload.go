@@ -79,8 +79,8 @@ func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) 
 	if _, err := l.measure(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
 		return err
 	}
-	lasting := time.Duration(max(2, c.Seconds/4)) * time.Second
-	if report.Peak, err = l.measure(ctx, report, lasting); err != nil {
+	duration := time.Duration(max(2, c.Seconds/4)) * time.Second
+	if report.Peak, err = l.measure(ctx, report, duration); err != nil {
 		return err
 	}
 	c.logf("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, steadyClients, overloadClients, overloadFactor)
@@ -98,14 +98,14 @@ func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) 
 	report.Goodput, report.Offered = l.goodput(), float64(int64(l.each)*l.asked.Load())/l.lasted.Seconds()
 	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.invalid
 	report.TakenP99MS, report.RefusedP99MS = p99(l.taken), p99(l.refused)
-	report.After, err = l.measure(ctx, report, lasting)
+	report.After, err = l.measure(ctx, report, duration)
 	report.Ratio = report.Goodput / max(1, (report.Peak+report.After)/2)
 	return err
 }
 
 // measure measures how many jobs per second are acknowledged to a small number of clients.
-func (l *load) measure(ctx context.Context, report *OverloadReport, lasting time.Duration) (float64, error) {
-	err := l.offer(ctx, steadyClients, 0, lasting)
+func (l *load) measure(ctx context.Context, report *OverloadReport, duration time.Duration) (float64, error) {
+	err := l.offer(ctx, steadyClients, 0, duration)
 	report.Rude += l.invalid
 	return l.goodput(), err
 }
@@ -167,7 +167,7 @@ func newLoad(address string, each int) *load {
 }
 
 // offer lets clients enqueue for a duration: each as fast as it is answered, or all together at a rate per second.
-func (l *load) offer(ctx context.Context, clients int, perSecond float64, lasting time.Duration) error {
+func (l *load) offer(ctx context.Context, clients int, perSecond float64, duration time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.asked.Store(0)
@@ -190,10 +190,10 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	var work sync.WaitGroup
 	for _, w := range lines {
 		work.Go(func() {
-			for ctx.Err() == nil && time.Since(begun) < lasting {
+			for ctx.Err() == nil && time.Since(begun) < duration {
 				if perSecond > 0 {
 					at := time.Duration(float64(turn.Add(1)) / perSecond * float64(time.Second))
-					if at > lasting {
+					if at > duration {
 						return
 					}
 					sleep(ctx, at-time.Since(begun))

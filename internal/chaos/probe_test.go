@@ -15,11 +15,11 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-func TestAKilledProbeFreesItsSlotOnSQLite(t *testing.T)     { killTheProbe(t, "sqlite") }
-func TestAKilledProbeFreesItsSlotOnPostgreSQL(t *testing.T) { killTheProbe(t, "postgres") }
+func TestAKilledProbeFreesItsSlotOnSQLite(t *testing.T)     { killProbe(t, "sqlite") }
+func TestAKilledProbeFreesItsSlotOnPostgreSQL(t *testing.T) { killProbe(t, "postgres") }
 
-// killTheProbe lets a breaker open, waits for the one job that may probe, kills its process, and expects another job to probe.
-func killTheProbe(t *testing.T, storeName string) {
+// killProbe lets a breaker open, waits for the one job that may probe, kills its process, and expects another job to probe.
+func killProbe(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
 	db, s := openDatabase(t, storeName, dir)
 	flag := func(name string, there bool) {

@@ -123,15 +123,15 @@ func (c *Config) run(ctx context.Context, db *database, dir string) (Report, err
 	}
 	inj.end()
 	c.logf("%s: faults ended after %v; draining", db.name, inj.faults)
-	stubborn := f.stop(roleProducer, time.Minute)
+	killed := f.stop(roleProducer, time.Minute)
 	if err := c.drain(ctx, s, f); err != nil {
 		return Report{}, err
 	}
-	stubborn += f.stop(roleWorker, time.Minute) + f.stop(roleReporter, time.Minute) + f.stopServers(time.Minute)
+	killed += f.stop(roleWorker, time.Minute) + f.stop(roleReporter, time.Minute) + f.stopServers(time.Minute)
 	c.logf("%s: drained; verifying", db.name)
 	report := Report{Store: db.name, Seconds: c.Seconds, Seed: c.Seed, Faults: inj.faults, Troubles: f.unexpectedExits()}
-	if stubborn > 0 {
-		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute after SIGTERM", stubborn))
+	if killed > 0 {
+		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute after SIGTERM", killed))
 	}
 	report.Findings = len(report.Troubles)
 	e, err := collectEvidence(ctx, s, f)

@@ -25,15 +25,15 @@ import (
 
 // A limit on the file size simulates a full disk without the right to mount one. (make powerloss mounts one.)
 func TestAFileThatCannotGrowLosesNothingAndRecovers(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), os.Args[0], asFull, filepath.Join(t.TempDir(), "jobs.db")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), os.Args[0], asFullDisk, filepath.Join(t.TempDir(), "jobs.db")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
 }
 
-// playFull is the main function of a child process, because the limit applies to a process.
-func playFull(path string) {
+// fullDiskMain is the main function of a child process, because the limit applies to a process.
+func fullDiskMain(path string) {
 	if err := runFull(context.Background(), path); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -135,8 +135,8 @@ func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	}
 }
 
-// playLocker is the main function of a child process that holds the lock three quarters of the time until it is killed.
-func playLocker(path string) {
+// lockerMain is the main function of a child process that holds the lock three quarters of the time until it is killed.
+func lockerMain(path string) {
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		panic(err)
