@@ -71,6 +71,7 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 		{[]string{"policy", "show", "--store", address, "--json"}, exitOK, `"version": 1`},
 		{[]string{"policy", "simulate", "--store", address, "--outage", "15s"}, exitOK, "complete after 23s and 3 attempts"},
 		{[]string{"policy", "simulate", "--file", file, "--code", "PRESS_JAM"}, exitOK, "failed after 12s and 2 attempts"},
+		{[]string{"policy", "simulate", "--file", file, "--code", "PRESS_JAM"}, exitOK, "warning: nothing defines the code PRESS_JAM"},
 		{[]string{"policy", "simulate", "--file", file, "--json"}, exitOK, `"what": "gives up"`},
 		{[]string{"policy", "whatif", "--store", address, "--file", file}, exitOK, "3 jobs looked at, 1 had failed at least once"},
 		{[]string{"policy", "whatif", "--store", address, "--kind", "mail"}, exitOK, "1 -> 4"},
@@ -163,22 +164,33 @@ func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
 	}
 }
 
-func TestWhatIfUsesPublishedCodes(t *testing.T) {
+func TestWhatIfUsesPublishedCodesAndWarnsOfUndefinedOnes(t *testing.T) {
 	address, _, _ := newTestStore(t)
 	publishCodes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
+	file := policyFile(t, "defaults: {max_attempts: 6}\n")
+	for _, c := range []struct{ code, attempts, warning string }{
+		{"SMTP_REFUSED", "1 -> 1", ""},
+		{"NO_LONGER_DEFINED", "1 -> 6", "warning: nothing defines the code NO_LONGER_DEFINED (jobs that failed with it: 1)"},
+	} {
+		failJob(t, address, strings.ToLower(c.code), c.code)
+		code, out, stderr := command(t, "policy", "whatif", "--file", file, "--kind", strings.ToLower(c.code), "--store", address)
+		if code != exitOK || !strings.Contains(out, c.attempts) || !strings.Contains(out, c.warning) || (c.warning == "") == strings.Contains(out, "warning") {
+			t.Errorf("exit %d\n%s%s", code, out, stderr)
+		}
+	}
+}
+
+// failJob enqueues a job of a kind in a queue of the same name and lets its first attempt fail for good with a failure code.
+func failJob(t *testing.T, address, kind, code string) {
+	t.Helper()
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)
 	defer jobs.Close()
-	_, err = jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: "letter", Queue: "letters"}})
+	_, err = jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: kind, Queue: kind}})
 	ok(t, err)
-	leases, err := jobs.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"letters"}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := jobs.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{kind}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
 	_, err = jobs.Settle(t.Context(), []holdfast.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 3,
-		Failure: &holdfast.Failure{Code: "SMTP_REFUSED", Category: "input", Message: "refused", Fingerprint: "f7"}}})
+		Failure: &holdfast.Failure{Code: code, Category: "input", Message: "refused", Fingerprint: "f7"}}})
 	ok(t, err)
-	file := policyFile(t, "defaults: {max_attempts: 6}\n")
-	code, out, stderr := command(t, "policy", "whatif", "--file", file, "--kind", "letter", "--store", address)
-	if code != exitOK || !strings.Contains(out, "1 -> 1") {
-		t.Errorf("exit %d\n%s%s", code, out, stderr)
-	}
 }

@@ -103,7 +103,14 @@ func printTrial(out io.Writer, trial policy.Trial) {
 	}
 	table(out, []string{"AT", "ATTEMPT", "WHAT", "WAIT", "WHY"}, rows)
 	fmt.Fprintf(out, "%s after %s and %d attempts\n", trial.End, brief(trial.After), trial.Attempts)
+	printWarnings(out, trial.Warnings)
 	printAssumptions(out, trial.Assumptions)
+}
+
+func printWarnings(out io.Writer, warnings []string) {
+	for _, one := range warnings {
+		fmt.Fprintln(out, "warning: "+one)
+	}
 }
 
 func printAssumptions(out io.Writer, assumptions []string) {
@@ -198,5 +205,6 @@ func printReview(out io.Writer, review policy.Review) {
 	}
 	table(out, []string{"KIND", "CODE", "JOBS", "ATTEMPTS", "SAVED", "FURTHER", "EARLIER", "LATER", "LOST", "TIME TO END"}, rows)
 	fmt.Fprintln(out, "earlier and later: given up so; lost: completed then, would have been given up before")
+	printWarnings(out, review.Warnings)
 	printAssumptions(out, review.Assumptions)
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,31 @@ func (l life) attempts() int {
 
 // code is that of the last failure.
 func (l life) code() string { return l.failures[len(l.failures)-1].Failure.Code }
+
+// undefined adds the codes of its failures that the set's taxonomy does not define.
+func (l life) undefined(s *Set, codes map[string]bool) {
+	for _, a := range l.failures {
+		if !s.defines(a.Failure.Code) {
+			codes[a.Failure.Code] = true
+		}
+	}
+}
+
+// defines reports whether the set's taxonomy says what a code means. A copy of UNKNOWN under another name does not: it stands
+// in for a code that was accepted without its definition.
+func (s *Set) defines(name string) bool {
+	code, known := s.known().Code(name)
+	unknown, _ := s.known().Code("UNKNOWN")
+	placeholder := code
+	placeholder.Name = unknown.Name
+	return known && (name == unknown.Name || placeholder != unknown)
+}
+
+// undefinedCode warns that failures with a code are judged without knowing what the code means.
+func undefinedCode(code, where string) string {
+	return fmt.Sprintf("nothing defines the code %s (%s): it is judged like UNKNOWN, which is retried, apart from what the policy says about it. "+
+		"Define it under codes in the policy, or start a worker that publishes it", code, where)
+}
 
 // An ending is what another policy would have made of a life.
 type ending struct {

@@ -55,6 +55,7 @@ type Trial struct {
 	After       time.Duration  `json:"after"` // how long until then
 	Attempts    int            `json:"attempts"`
 	Assumptions []string       `json:"assumptions"`
+	Warnings    []string       `json:"warnings,omitempty"` // why the trial may differ from the truth, such as a code that nothing defines
 }
 
 const (
@@ -82,6 +83,9 @@ func Simulate(s *Set, scene Scenario) Trial {
 	}
 	p.trial.After = p.now
 	p.trial.Assumptions = p.assumptions()
+	if code := cmp.Or(scene.Code, defaultCode); scene.Outage.To > scene.Outage.From && !s.defines(code) {
+		p.trial.Warnings = append(p.trial.Warnings, undefinedCode(code, "the scenario names it"))
+	}
 	return p.trial
 }
 

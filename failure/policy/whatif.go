@@ -2,6 +2,8 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +36,7 @@ type Review struct {
 	Failed      int          `json:"failed"` // of those, with at least one failure
 	Differences []Difference `json:"differences"`
 	Assumptions []string     `json:"assumptions"`
+	Warnings    []string     `json:"warnings,omitempty"` // why the figures may be wrong, such as a code that nothing defines
 }
 
 // WhatIf puts recorded jobs before a set of policies. Every verdict is failure.Decide's own; what it assumes is in the answer.
@@ -47,14 +50,15 @@ func WhatIf(s *Set, history []holdfast.History) Review {
 		"handed-back attempts cost nothing then and now, holds and waiting for a worker are left out of the new times",
 		"delays are in the middle of their jitter, and nothing was learned",
 	}}
-	found := map[[2]string]*sum{}
+	found, undefined := map[[2]string]*sum{}, map[string]int{}
 	for _, h := range history {
-		failed := false
+		failed, strange := false, map[string]bool{}
 		for _, life := range lives(h) {
 			if len(life.failures) == 0 {
 				continue
 			}
 			failed = true
+			life.undefined(s, strange)
 			at := [2]string{h.Job.Kind, life.code()}
 			if found[at] == nil {
 				found[at] = &sum{Difference: Difference{Kind: at[0], Code: at[1]}}
@@ -64,9 +68,15 @@ func WhatIf(s *Set, history []holdfast.History) Review {
 		if failed {
 			review.Failed++
 		}
+		for code := range strange {
+			undefined[code]++
+		}
 	}
 	for _, one := range found {
 		review.Differences = append(review.Differences, one.difference())
+	}
+	for _, code := range slices.Sorted(maps.Keys(undefined)) {
+		review.Warnings = append(review.Warnings, undefinedCode(code, fmt.Sprintf("jobs that failed with it: %d", undefined[code])))
 	}
 	slices.SortFunc(review.Differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -101,5 +102,26 @@ func TestGenerationsAreJudgedApartAndCrashesByTheirOwnCount(t *testing.T) {
 	waiting := recorded("convert", holdfast.Queued, "GW_5XX")
 	if d := only(t, WhatIf(parsed(t, "{}"), []holdfast.History{waiting})); d.AttemptsNow != 1 || d.Earlier+d.Later+d.Lost != 0 {
 		t.Errorf("a job that has not ended: %+v", d)
+	}
+}
+
+func TestWhatIfWarnsOfCodesThatNothingDefines(t *testing.T) {
+	s := parsed(t, "codes: {PRESS_JAM: {category: input, blame: user, retryable: false, http_status: 422, message: The press is jammed., remedy: Clear it.}}")
+	twice := recorded("convert", holdfast.Failed, "OLD_CODE", "GW_5XX", "OLD_CODE")
+	r := WhatIf(s, []holdfast.History{twice, recorded("convert", holdfast.Failed, "OLD_CODE"), recorded("convert", holdfast.Failed, "PRESS_JAM"), recorded("convert", holdfast.Complete)})
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "nothing defines the code OLD_CODE (jobs that failed with it: 2)") {
+		t.Errorf("%q", r.Warnings)
+	}
+}
+
+func TestASimulationWarnsOfACodeThatNothingDefines(t *testing.T) {
+	hour := Outage{To: time.Hour}
+	for code, want := range map[string]int{"": 0, "GW_5XX": 0, "OLD_CODE": 1} {
+		if r := Simulate(parsed(t, "{}"), Scenario{Code: code, Outage: hour}); len(r.Warnings) != want {
+			t.Errorf("%q: %q", code, r.Warnings)
+		}
+	}
+	if r := Simulate(parsed(t, "{}"), Scenario{Code: "OLD_CODE"}); len(r.Warnings) != 0 {
+		t.Errorf("without an outage nothing fails: %q", r.Warnings)
 	}
 }
