@@ -42,10 +42,10 @@ func read(t *testing.T, environ ...string) config.Values {
 func TestTheNamesOfEarlierApplicationsAreAccepted(t *testing.T) {
 	v := read(t, "RETRY_MAX_ATTEMPTS=7", "RETRY_BASE_DELAY_MS=1500", "RETRY_JITTER_MAX_MS=250", "WORKER_LEASE_TTL_SEC=45", "WORKER_CONCURRENCY=3",
 		"CIRCUIT_WINDOW=40", "CIRCUIT_FAIL_THRESHOLD=60", "CIRCUIT_COOLDOWN_MS=12000", "GATEWAY_TIMEOUT_MS=90000", "DATABASE_URL=postgres://u@h/d")
-	if v.Count("retry-max-attempts") != 7 || v.Count("workers") != 3 || v.Count("circuit-window") != 40 || v.Share("circuit-fail-threshold") != 0.6 || v.Text("store") != "postgres://u@h/d" {
+	if v.Count("retry-max-attempts") != 7 || v.Count("workers") != 3 || v.Count("breaker-window") != 40 || v.Share("breaker-fail-threshold") != 0.6 || v.Text("store") != "postgres://u@h/d" {
 		t.Error(v.Shown())
 	}
-	for name, want := range map[string]time.Duration{"retry-base-delay": 1500 * time.Millisecond, "retry-jitter-max": 250 * time.Millisecond, "lease": 45 * time.Second, "circuit-cooldown": 12 * time.Second, "timeout": 90 * time.Second} {
+	for name, want := range map[string]time.Duration{"retry-base-delay": 1500 * time.Millisecond, "retry-jitter-max": 250 * time.Millisecond, "lease": 45 * time.Second, "breaker-cooldown": 12 * time.Second, "timeout": 90 * time.Second} {
 		if got := v.Span(name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}

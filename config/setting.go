@@ -92,9 +92,9 @@ var Settings = []Setting{
 	{Name: "retry-max-attempts", Form: Count, Default: "3", Also: []Alias{{Env: "RETRY_MAX_ATTEMPTS"}}, Chapter: Failing, About: "Maximum number of failed attempts before a job fails for good. Jobs and policies can override it."},
 	{Name: "retry-base-delay", Form: Span, Default: "5s", Also: []Alias{{"RETRY_BASE_DELAY_MS", time.Millisecond}}, Chapter: Failing, About: "Delay before the first retry. It doubles with each further retry, up to one hour."},
 	{Name: "retry-jitter-max", Form: Span, Default: "5s", Also: []Alias{{"RETRY_JITTER_MAX_MS", time.Millisecond}}, Chapter: Failing, About: "Maximum random time added to each retry delay."},
-	{Name: "circuit-window", Form: Count, Default: "20", Also: []Alias{{Env: "CIRCUIT_WINDOW"}}, Chapter: Failing, About: "Number of most recent calls that a breaker evaluates."},
-	{Name: "circuit-fail-threshold", Form: Share, Default: "50%", Also: []Alias{{Env: "CIRCUIT_FAIL_THRESHOLD"}}, Chapter: Failing, About: "Share of failed calls in the window at which a breaker opens. A whole number above 1 is read as a percentage."},
-	{Name: "circuit-cooldown", Form: Span, Default: "30s", Also: []Alias{{"CIRCUIT_COOLDOWN_MS", time.Millisecond}}, Chapter: Failing, About: "How long a breaker stays open before the dependency is probed."},
+	{Name: "breaker-window", Form: Count, Default: "20", Also: []Alias{{Env: "CIRCUIT_WINDOW"}}, Chapter: Failing, About: "Number of most recent calls that a breaker evaluates."},
+	{Name: "breaker-fail-threshold", Form: Share, Default: "50%", Also: []Alias{{Env: "CIRCUIT_FAIL_THRESHOLD"}}, Chapter: Failing, About: "Share of failed calls in the window at which a breaker opens. A whole number above 1 is read as a percentage."},
+	{Name: "breaker-cooldown", Form: Span, Default: "30s", Also: []Alias{{"CIRCUIT_COOLDOWN_MS", time.Millisecond}}, Chapter: Failing, About: "How long a breaker stays open before the dependency is probed."},
 
 	{Name: "http-allow", Form: List, Chapter: Calling, About: "Private networks that jobs of kind http may call, such as 10.0.0.0/8 or 127.0.0.0/8. Public addresses are always allowed."},
 	{Name: "http-hosts", Form: List, Chapter: Calling, About: "Hosts that jobs of kind http may call at any address, public or private, as host or host:port. The name server of such a host decides which address is called."},

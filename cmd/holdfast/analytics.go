@@ -15,7 +15,7 @@ import (
 func analyticsCommand() *cobra.Command {
 	var within time.Duration
 	c := &cobra.Command{
-		Use: "analytics", Short: "Say whether retries help, what they cost, and how dependencies recovered", Args: cobra.NoArgs,
+		Use: "analytics", Short: "Show how often retries succeed, what they cost, and how dependencies recovered", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				figures, err := o.Analytics(ctx, within)
@@ -26,31 +26,31 @@ func analyticsCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().DurationVar(&within, "within", 24*time.Hour, "of jobs that were enqueued within this time")
+	c.Flags().DurationVar(&within, "within", 24*time.Hour, "only jobs that were enqueued within this time")
 	return c
 }
 
 func printAnalytics(out io.Writer, a ops.Analytics) {
 	if len(a.Kinds) == 0 {
-		fmt.Fprintf(out, "no job that was enqueued within %v has been attempted\n", a.Within)
+		fmt.Fprintf(out, "no job enqueued within %v has been attempted\n", a.Within)
 	} else {
 		printKinds(out, a.Kinds)
 	}
 	if len(a.Retries) > 0 {
-		fmt.Fprintln(out, "\ndoes it help to try again?")
+		fmt.Fprintln(out, "\nretries by failure code")
 		rows := make([][]string, len(a.Retries))
 		for n, r := range a.Retries {
-			rows[n] = []string{r.Kind, orDash(r.Code), strconv.Itoa(r.Number), strconv.Itoa(r.Failed), strconv.Itoa(r.Complete), strconv.Itoa(r.Again), strconv.Itoa(r.GaveUp), helped(r), span(r.Wasted)}
+			rows[n] = []string{r.Kind, orDash(r.Code), strconv.Itoa(r.Number), strconv.Itoa(r.Failed), strconv.Itoa(r.Complete), strconv.Itoa(r.Again), strconv.Itoa(r.GaveUp), successRate(r), formatSpan(r.Wasted)}
 		}
-		table(out, []string{"KIND", "CODE", "ATTEMPT", "FAILED", "NEXT COMPLETE", "NEXT FAILED", "GAVE UP", "HELPED", "WASTED"}, rows)
+		table(out, []string{"KIND", "CODE", "ATTEMPT", "FAILED", "NEXT COMPLETE", "NEXT FAILED", "GAVE UP", "SUCCESS", "WASTED"}, rows)
 	}
 	if len(a.Recoveries) > 0 {
-		fmt.Fprintln(out, "\nhow dependencies came back (the time of the backlog is an estimate)")
+		fmt.Fprintln(out, "\nrecoveries of dependencies (BACKLOG TOOK is an estimate)")
 		rows := make([][]string, len(a.Recoveries))
 		for n, r := range a.Recoveries {
-			rows[n] = []string{r.Dependency, moment(r.Opened), span(r.Away), strconv.Itoa(r.Reopened), moment(r.Back), moment(r.Closed), span(r.Drain), atMost(r.Waiting), short(orDash(r.Why), 50)}
+			rows[n] = []string{r.Dependency, formatTime(r.Opened), formatSpan(r.Away), strconv.Itoa(r.Reopened), formatTime(r.Back), formatTime(r.Closed), formatSpan(r.Drain), countText(r.Waiting), short(orDash(r.Why), 50)}
 		}
-		table(out, []string{"DEPENDENCY", "OPENED", "AWAY", "REOPENED", "BACK", "CLOSED", "BACKLOG TOOK", "WAITING", "WHY"}, rows)
+		table(out, []string{"DEPENDENCY", "OPENED", "DOWN FOR", "REOPENED", "RECOVERED", "CLOSED", "BACKLOG TOOK", "WAITING", "REASON"}, rows)
 	}
 }
 
@@ -61,20 +61,20 @@ func printKinds(out io.Writer, kinds []ops.KindFigures) {
 		if k.Cost > 0 {
 			cost = fmt.Sprintf("%.6g (retries %.6g)", k.Cost, k.RetryCost)
 		}
-		rows[n] = []string{k.Kind, strconv.Itoa(k.Jobs), strconv.Itoa(k.FirstTry), strconv.Itoa(k.Later), strconv.Itoa(k.GaveUp), strconv.Itoa(k.Retries), fmt.Sprintf("%.2f", k.Amplification), span(k.Took), span(k.Wasted), cost}
+		rows[n] = []string{k.Kind, strconv.Itoa(k.Jobs), strconv.Itoa(k.FirstTry), strconv.Itoa(k.Later), strconv.Itoa(k.GaveUp), strconv.Itoa(k.Retries), fmt.Sprintf("%.2f", k.Amplification), formatSpan(k.Took), formatSpan(k.Wasted), cost}
 	}
-	table(out, []string{"KIND", "JOBS", "AT ONCE", "BY RETRY", "GAVE UP", "RETRIES", "AMPLIFICATION", "FAILED FOR", "WASTED", "COST"}, rows)
+	table(out, []string{"KIND", "JOBS", "FIRST TRY", "BY RETRY", "GAVE UP", "RETRIES", "AMPLIFICATION", "FAILED FOR", "WASTED", "COST"}, rows)
 }
 
-func helped(r ops.Retried) string {
+func successRate(r ops.Retried) string {
 	if r.Complete+r.Again == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", r.Success*100)
 }
 
-// span prints a duration for people.
-func span(d time.Duration) string {
+// formatSpan formats a duration for a table: rounded, and "-" for none.
+func formatSpan(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "-"

@@ -15,9 +15,9 @@ func auditCommand() *cobra.Command {
 	var f ops.AuditFilter
 	var job string
 	c := &cobra.Command{
-		Use: "audit", Short: "Tell what people did: who, what, when, why, and in which request", Args: cobra.NoArgs,
-		Long: `Tells what people did to jobs, groups, breakers, schedules, duties and rules. Without --job or --subject it reads the feed, as far back as that
-is kept; with one of them the story of that thing, which is kept longer. That nobody has changed these lines is what 'doctor' checks.`,
+		Use: "audit", Short: "Show the audit log: what people did, when, why, and for which request", Args: cobra.NoArgs,
+		Long: `Shows what people did to jobs, groups, breakers, schedules, duties and rules. Without --job or --subject it reads the feed, as far back as the feed
+is kept. With one of them it reads the history of that job or subject, which is kept longer. 'holdfast doctor' verifies that no entry was changed.`,
 		Example: `  holdfast audit --store jobs.db --actor ann
   holdfast audit --store jobs.db --subject retention`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -36,17 +36,17 @@ is kept; with one of them the story of that thing, which is kept longer. That no
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.Actor, "actor", "", "only this person's")
-	flags.StringVar(&job, "job", "", "only to this job")
-	flags.StringVar(&f.Subject, "subject", "", "only to this: group/<id>, duty/promote, schedule/<name>, retention, ...")
-	flags.Int64Var(&f.After, "after", 0, "in the feed, begin behind this number")
-	flags.IntVar(&f.Limit, "limit", 200, "how many, at most 200")
+	flags.StringVar(&f.Actor, "actor", "", "only actions of this person")
+	flags.StringVar(&job, "job", "", "only actions on this job")
+	flags.StringVar(&f.Subject, "subject", "", "only actions on this subject: group/<id>, duty/promote, schedule/<name>, retention, ...")
+	flags.Int64Var(&f.After, "after", 0, "only events after this number of the feed")
+	flags.IntVar(&f.Limit, "limit", 200, "number of entries, at most 200")
 	return c
 }
 
 func printTrail(out io.Writer, trail ops.Trail) {
 	if trail.Missed > 0 {
-		fmt.Fprintf(out, "%d events before these have been purged\n", trail.Missed)
+		fmt.Fprintf(out, "%d earlier events have been purged\n", trail.Missed)
 	}
 	rows := make([][]string, len(trail.Events))
 	for n, e := range trail.Events {
@@ -54,12 +54,12 @@ func printTrail(out io.Writer, trail ops.Trail) {
 		if !e.Job.IsZero() {
 			about = e.Job.String()
 		}
-		rows[n] = []string{moment(e.At), e.Actor, e.Name, orDash(about), orDash(e.Request), orDash(e.Reason)}
+		rows[n] = []string{formatTime(e.At), e.Actor, e.Name, orDash(about), orDash(e.Request), orDash(e.Reason)}
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(out, "nobody did anything that matches")
+		fmt.Fprintln(out, "no entries match")
 	} else {
-		table(out, []string{"WHEN", "WHO", "WHAT", "TO", "REQUEST", "WHY"}, rows)
+		table(out, []string{"WHEN", "WHO", "ACTION", "ON", "REQUEST", "REASON"}, rows)
 	}
 	if trail.Next < trail.Head {
 		fmt.Fprintf(out, "more: --after %d\n", trail.Next)

@@ -13,25 +13,25 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A copier is a store that can be copied while it is at work.
+// A copier is a store that can be copied while it is in use.
 type copier interface {
 	Backup(ctx context.Context, path string) error
 }
 
 func backupCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "backup FILE", Short: "Copy an SQLite store into a new file while it is at work", Args: exactly("file"),
-		Long: `Copies an SQLite store into a new file, as it is at one moment, while others go on working with it. The file is there only when it is whole. For
-PostgreSQL use its own means: pg_dump, or a base backup with the write-ahead log.`,
+		Use: "backup FILE", Short: "Copy an SQLite store into a new file while it is in use", Args: exactly("file"),
+		Long: `Writes a consistent copy of an SQLite store into a new file while other processes use the store. The file appears only when it is complete. For
+PostgreSQL use pg_dump, or a base backup with the write-ahead log.`,
 		Example: `  holdfast backup jobs-monday.db --store jobs.db`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withPlace(c, func(ctx context.Context, p *place) error {
-				if p.near == nil {
-					return usage(c, fmt.Errorf("a backup is made beside the store: run this where the store is, with --store"))
+			return withTarget(c, func(ctx context.Context, t *target) error {
+				if t.store == nil {
+					return usage(c, fmt.Errorf("a backup needs direct access to the store: run this on the store's machine, with --store"))
 				}
-				from, ok := p.near.(copier)
+				from, ok := t.store.(copier)
 				if !ok {
-					return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this is no SQLite store: PostgreSQL is backed up by its own means, such as pg_dump"}
+					return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this is not an SQLite store: back up PostgreSQL with pg_dump or a base backup"}
 				}
 				if err := from.Backup(ctx, args[0]); err != nil {
 					return err
@@ -42,7 +42,7 @@ PostgreSQL use its own means: pg_dump, or a base backup with the write-ahead log
 	}
 }
 
-// showCopy says what was written.
+// showCopy prints the file that was written and its size.
 func showCopy(c *cobra.Command, file, verb string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -57,9 +57,9 @@ func showCopy(c *cobra.Command, file, verb string) error {
 
 func restoreCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore FILE --store NEW", Short: "Make a new SQLite store of a backup", Args: exactly("file"),
-		Long: `Makes a new store of a backup. It checks the backup first, and never writes over a store that is there. Every fence of a live job is lifted, so that a
-worker that still holds a job from before cannot settle it: what it did is done again by whoever claims the job.`,
+		Use: "restore FILE --store NEW", Short: "Create a new SQLite store from a backup", Args: exactly("file"),
+		Long: `Creates a new store from a backup. It checks the backup first and never overwrites an existing store. It raises the token of every job that has not
+ended, so a worker that claimed a job from the former store cannot settle it: the next worker that claims the job runs it again.`,
 		Example: `  holdfast restore jobs-monday.db --store jobs-new.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			address, _ := c.Flags().GetString("store")
@@ -68,7 +68,7 @@ worker that still holds a job from before cannot settle it: what it did is done 
 				return err
 			}
 			if file == "" {
-				return usage(c, fmt.Errorf("name the new store by --store: a file that is not there yet"))
+				return usage(c, fmt.Errorf("name the new store with --store: a file that does not exist yet"))
 			}
 			if err := sqlite.Restore(c.Context(), args[0], file); err != nil {
 				return err

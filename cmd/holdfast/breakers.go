@@ -13,21 +13,21 @@ import (
 )
 
 func breakersCommand() *cobra.Command {
-	c := listBreakersCommand("breakers", "Show the breakers of dependencies, and open or close them by hand")
+	c := listBreakersCommand("breakers", "Show the breakers of dependencies; open or close one")
 	c.Example = `  holdfast breakers --store jobs.db
   holdfast breakers show gateway --store jobs.db
   holdfast breakers force-open gateway --store jobs.db --reason "maintenance until six"`
 	c.AddCommand(
 		listBreakersCommand("list", "List every dependency with the state of its breaker"), showBreakerCommand(),
-		breakerCommand("open", "Open a breaker as if calls had failed: it is probed in time", "open", ops.Desk.OpenBreaker),
-		breakerCommand("close", "Close a breaker: its jobs come back little by little, and calls are the judge again", "closing: its jobs come back little by little", ops.Desk.CloseBreaker),
-		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("open", "Open a breaker as if calls had failed; probes close it later", "open", ops.Desk.OpenBreaker),
+		breakerCommand("close", "Close a breaker: the rate of its jobs rises gradually, and calls decide its state again", "closing: the rate of its jobs rises gradually", ops.Desk.CloseBreaker),
+		breakerCommand("force-open", "Keep a breaker open, whatever calls return, until 'auto'", "open until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
 			return o.ForceBreaker(ctx, dependency, true, by)
 		}),
-		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("force-closed", "Keep a breaker closed, whatever calls return, until 'auto'", "closed until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
 			return o.ForceBreaker(ctx, dependency, false, by)
 		}),
-		breakerCommand("auto", "Leave a forced state: calls are the judge again", "calls are the judge again", ops.Desk.AutoBreaker),
+		breakerCommand("auto", "End a forced state: calls decide the breaker's state again", "automatic state restored", ops.Desk.AutoBreaker),
 	)
 	return c
 }
@@ -47,7 +47,7 @@ func listBreakersCommand(name, short string) *cobra.Command {
 	}
 }
 
-// breakerCommand makes a verb that decides on one breaker, with actor and reason.
+// breakerCommand makes a command that changes one breaker. The change is recorded with actor and reason.
 func breakerCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
@@ -62,24 +62,24 @@ func breakerCommand(name, short, answer string, act func(o ops.Desk, ctx context
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
 func printBreakers(out io.Writer, breakers []ops.Breaker) {
 	if len(breakers) == 0 {
-		fmt.Fprintln(out, "no dependency is known: name it in the kind (engine.Kind.Dependency) or in the draft")
+		fmt.Fprintln(out, "no dependency is known: name one in the kind (engine.Kind.Dependency) or in the draft")
 		return
 	}
 	rows := make([][]string, len(breakers))
 	for n, b := range breakers {
-		rows[n] = []string{b.Dependency, string(b.State), moment(b.Since), moment(b.NextProbe), window(b), atMost(b.Behind), orDash(b.Code), orDash(b.Actor), short(orDash(b.Why), 60)}
+		rows[n] = []string{b.Dependency, string(b.State), formatTime(b.Since), formatTime(b.NextProbe), windowText(b), countText(b.Behind), orDash(b.Code), orDash(b.Actor), short(orDash(b.Why), 60)}
 	}
-	table(out, []string{"DEPENDENCY", "STATE", "SINCE", "NEXT PROBE", "FAILED", "HELD", "LAST CODE", "BY", "WHY"}, rows)
+	table(out, []string{"DEPENDENCY", "STATE", "SINCE", "NEXT PROBE", "FAILED", "HELD", "LAST CODE", "BY", "REASON"}, rows)
 }
 
-// window prints what a breaker has in view.
-func window(b ops.Breaker) string {
+// windowText formats the failed and slow calls of a breaker's window.
+func windowText(b ops.Breaker) string {
 	if b.Calls == 0 {
 		return "-"
 	}
@@ -92,7 +92,7 @@ func window(b ops.Breaker) string {
 
 func showBreakerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show DEPENDENCY", Short: "Tell all about one breaker, with its history", Args: exactly("dependency"),
+		Use: "show DEPENDENCY", Short: "Show one breaker with its history", Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				b, err := o.Breaker(ctx, args[0])
@@ -117,7 +117,7 @@ func printBreaker(out io.Writer, b ops.Breaker) {
 		say("opened", "%s times in a row", strconv.Itoa(b.Opens))
 	}
 	if b.Lets != nil {
-		say("lets through", "%s", lets(*b.Lets))
+		say("lets through", "%s", allows(*b.Lets))
 	}
 	if b.Prober != "" {
 		say("probed by", "%s", b.Prober)
@@ -127,9 +127,9 @@ func printBreaker(out io.Writer, b ops.Breaker) {
 	}
 	rows := make([][]string, len(b.History))
 	for n, t := range b.History {
-		rows[n] = []string{moment(t.At), string(t.From), string(t.To), orDash(t.Actor), orDash(t.Why)}
+		rows[n] = []string{formatTime(t.At), string(t.From), string(t.To), orDash(t.Actor), orDash(t.Why)}
 	}
 	if len(rows) > 0 {
-		table(out, []string{"WHEN", "FROM", "TO", "BY", "WHY"}, rows)
+		table(out, []string{"WHEN", "FROM", "TO", "BY", "REASON"}, rows)
 	}
 }

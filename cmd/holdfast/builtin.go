@@ -13,19 +13,19 @@ import (
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-// takesIn is who takes drafts in beside a store, the same in a server and in a verb: owners are kept to their rate, and drafts of built-in kinds are
-// looked at before they are kept.
-func takesIn(s holdfast.Store, names httpjob.Dependencies) holdfast.Enqueuer {
+// enqueuerOf returns the enqueuer of a store, the same for a server and for a command. It enforces the enqueue rates of owners, and checks and completes
+// drafts of built-in kinds before they are stored.
+func enqueuerOf(s holdfast.Store, names httpjob.Dependencies) holdfast.Enqueuer {
 	limits := engine.NewLimits(s, nil)
 	return kind.Prepared(limits.Limited(s), prepareBuiltIn(names))
 }
 
-// prepareBuiltIn looks at a draft of a built-in kind, wherever it is kept: refuses it, or completes it.
+// prepareBuiltIn returns a function that checks and completes a draft of a built-in kind. Drafts of other kinds pass unchanged.
 func prepareBuiltIn(names httpjob.Dependencies) func(d *holdfast.Draft) error {
 	return func(d *holdfast.Draft) error { return errors.Join(names.Prepare(d), execjob.Prepare(d)) }
 }
 
-// httpDependencies are the names that operators gave to hosts.
+// httpDependencies parses the setting http-dependencies: host=name pairs.
 func httpDependencies(list []string) (httpjob.Dependencies, error) {
 	names := make(httpjob.Dependencies)
 	for _, text := range list {
@@ -38,20 +38,20 @@ func httpDependencies(list []string) (httpjob.Dependencies, error) {
 	return names, nil
 }
 
-// registerKinds lets the engine run the built-in kinds.
-func (s *site) registerKinds() error {
+// registerKinds registers the built-in kinds with the engine.
+func (s *serverProcess) registerKinds() error {
 	allow, err := networks(s.set.List("http-allow"))
 	if err != nil {
 		return &usageError{fmt.Errorf("--http-allow: %w", err)}
 	}
-	cfg := httpjob.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Dependencies: s.names, Log: s.log}
+	cfg := httpjob.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Dependencies: s.httpNames, Log: s.log}
 	for _, text := range s.set.List("http-ports") {
 		port, err := strconv.ParseUint(text, 10, 16)
 		switch {
 		case text == "*":
 			cfg.AnyPort = true
 		case err != nil || port == 0:
-			return &usageError{fmt.Errorf("--http-ports: %.20q is no port: give numbers, or * for all", text)}
+			return &usageError{fmt.Errorf("--http-ports: %.20q is not a port: give numbers, or * for all", text)}
 		default:
 			cfg.Ports = append(cfg.Ports, uint16(port))
 		}

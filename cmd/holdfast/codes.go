@@ -17,25 +17,25 @@ import (
 )
 
 func codesCommand() *cobra.Command {
-	own := false
+	customOnly := false
 	c := &cobra.Command{
-		Use: "codes", Short: "List failure codes: what each means, what to do, and where its definition comes from", Args: cobra.NoArgs,
-		Long: `A definition is built in, published by a worker when it starts, or given by the policy that is applied. Of several definitions of a code the
-policy's applies, then that of a live worker, then the newest; see 'holdfast codes show CODE' for all of them.`,
+		Use: "codes", Short: "List failure codes with their meaning, remedy and source", Args: cobra.NoArgs,
+		Long: `A definition is built in, published by a worker when it starts, or part of the applied policy. If a code has several definitions, the policy's
+applies; otherwise that of a live worker; otherwise the newest. 'holdfast codes show CODE' prints all of them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				codes, err := o.Codes(ctx)
 				if err != nil {
 					return err
 				}
-				if own {
+				if customOnly {
 					codes = slices.DeleteFunc(codes, func(e catalog.Entry) bool { return e.Source == catalog.BuiltIn })
 				}
 				return show(c, codes, func(out io.Writer) { printCodes(out, codes) })
 			})
 		},
 	}
-	c.Flags().BoolVar(&own, "own", false, "leave out those that are built in")
+	c.Flags().BoolVar(&customOnly, "custom", false, "only codes that are not built in")
 	c.AddCommand(showCodeCommand())
 	return c
 }
@@ -59,11 +59,11 @@ func retried(retryable bool) string {
 	return "final"
 }
 
-// sourceOf says where a definition comes from, and whether it is still in use.
+// sourceOf names the source of a definition. For a worker that is no longer alive it adds when the worker was last seen.
 func sourceOf(d catalog.Definition) string {
 	text := strings.TrimSpace(d.Source + " " + strings.Join(d.Versions, ", "))
 	if d.Source == catalog.Worker && !d.Live {
-		text += ", gone since " + moment(d.SeenAt)
+		text += ", last seen " + formatTime(d.SeenAt)
 	}
 	return text
 }
@@ -83,7 +83,7 @@ func showCodeCommand() *cobra.Command {
 						return show(c, e, func(out io.Writer) { printCode(out, e) })
 					}
 				}
-				message := fmt.Sprintf("nothing defines the failure code %.80q", args[0])
+				message := fmt.Sprintf("failure code %.80q is not defined", args[0])
 				if meant := policy.Nearest(args[0], names); meant != "" {
 					message += "; did you mean " + meant + "?"
 				}
@@ -99,7 +99,7 @@ func printCode(out io.Writer, e catalog.Entry) {
 			fmt.Fprintf(out, "%-12s %s\n", what, printable(fmt.Sprintf(format, args...)))
 		}
 		if n > 0 {
-			fmt.Fprintln(out, "\nnot in force:")
+			fmt.Fprintln(out, "\ndoes not apply:")
 		}
 		say("code", "%s", d.Code.Name)
 		say("source", "%s", sourceOf(d))
@@ -110,10 +110,10 @@ func printCode(out io.Writer, e catalog.Entry) {
 		say("retried", "%s", retried(d.Code.Retryable))
 		say("HTTP status", "%s", strconv.Itoa(d.Code.HTTPStatus))
 		if d.Code.Benign {
-			say("benign", "yes: an expected end")
+			say("benign", "yes: an expected failure")
 		}
 		if !d.PublishedAt.IsZero() {
-			say("published", "%s", moment(d.PublishedAt))
+			say("published", "%s", formatTime(d.PublishedAt))
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 func configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Print what everything is set to, and where that was said; secrets are left out", Args: cobra.NoArgs,
-		Long: `Prints what a server started here with the same flags would go by. Everything can be set by a flag of 'holdfast serve' or in the environment; what the
-settings mean is told by 'holdfast serve --help' and docs/configuration.md.`,
+		Use: "config", Short: "Print the settings and where each value comes from, without secrets", Args: cobra.NoArgs,
+		Long: `Prints the settings that 'holdfast serve' would use here with the same flags. Each setting is a flag of 'holdfast serve' or an environment variable:
+see 'holdfast serve --help' and docs/configuration.md.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			set, err := settings(c)
 			if err != nil {
@@ -22,7 +22,7 @@ settings mean is told by 'holdfast serve --help' and docs/configuration.md.`,
 			return show(c, lines, func(out io.Writer) { printSettings(out, lines) })
 		},
 	}
-	settingFlags(c)
+	addSettingFlags(c)
 	return c
 }
 

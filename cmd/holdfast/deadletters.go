@@ -15,39 +15,39 @@ import (
 func deadLettersCommand() *cobra.Command {
 	var f holdfast.Filter
 	c := &cobra.Command{
-		Use: "dead-letters", Short: "List jobs that failed for good, with who is to blame and what can be done", Args: cobra.NoArgs,
+		Use: "dead-letters", Short: "List dead letters: jobs that failed for good, with blame and remedy", Args: cobra.NoArgs,
 		Example: `  holdfast dead-letters --code HTTP_5XX
   holdfast redrive start --code HTTP_5XX --reason "repaired"`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				letters, cursor, err := o.DeadLetters(ctx, f)
+				deadLetters, cursor, err := o.DeadLetters(ctx, f)
 				if err != nil {
 					return err
 				}
 				answer := struct {
 					Letters []ops.DeadLetter `json:"dead_letters"`
 					Cursor  string           `json:"cursor,omitempty"`
-				}{letters, cursor}
-				return show(c, answer, func(out io.Writer) { printLetters(out, letters, cursor) })
+				}{deadLetters, cursor}
+				return show(c, answer, func(out io.Writer) { printDeadLetters(out, deadLetters, cursor) })
 			})
 		},
 	}
-	selector(c, &f)
-	c.Flags().IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	c.Flags().StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	addFilterFlags(c, &f)
+	c.Flags().IntVar(&f.Limit, "limit", 50, "number of dead letters, at most 200")
+	c.Flags().StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
-func printLetters(out io.Writer, letters []ops.DeadLetter, cursor string) {
-	if len(letters) == 0 {
+func printDeadLetters(out io.Writer, deadLetters []ops.DeadLetter, cursor string) {
+	if len(deadLetters) == 0 {
 		fmt.Fprintln(out, "no dead letters match")
 		return
 	}
-	rows := make([][]string, len(letters))
-	for n, l := range letters {
-		rows[n] = []string{l.Job.ID.String(), l.Job.Kind, l.Job.Queue, orDash(l.Job.Owner), strconv.Itoa(l.Job.Failures), orDash(l.Code.Name), orDash(string(l.Code.Blame)), moment(l.Job.FinishedAt), short(orDash(l.Code.Remedy), 70)}
+	rows := make([][]string, len(deadLetters))
+	for n, l := range deadLetters {
+		rows[n] = []string{l.Job.ID.String(), l.Job.Kind, l.Job.Queue, orDash(l.Job.Owner), strconv.Itoa(l.Job.Failures), orDash(l.Code.Name), orDash(string(l.Code.Blame)), formatTime(l.Job.FinishedAt), short(orDash(l.Code.Remedy), 70)}
 	}
-	table(out, []string{"JOB", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "BLAME", "FAILED", "WHAT CAN BE DONE"}, rows)
+	table(out, []string{"JOB", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "BLAME", "FAILED", "REMEDY"}, rows)
 	if cursor != "" {
 		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func deliveriesCommand() *cobra.Command {
-	c := listDeliveriesCommand("deliveries", "Show what was delivered to whom, what could not be, and send it again")
+	c := listDeliveriesCommand("deliveries", "Show deliveries to subscriptions; send one again")
 	c.Example = `  holdfast deliveries --store jobs.db --state failed
   holdfast deliveries resend DELIVERY --store jobs.db --reason "the receiver lost it"`
 	c.AddCommand(listDeliveriesCommand("list", "List deliveries, newest first"), showDeliveryCommand(), resendCommand())
@@ -46,11 +46,11 @@ func listDeliveriesCommand(name, short string) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&of, "subscription", "", "only of this subscription")
-	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
-	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
-	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	flags.StringVar(&of, "subscription", "", "only deliveries of this subscription")
+	flags.StringVar(&state, "state", "", "only in this state: queued, processing, complete, failed or cancelled")
+	flags.StringVar(&f.Code, "code", "", "only with this code as last failure")
+	flags.IntVar(&f.Limit, "limit", 50, "number of deliveries, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
@@ -66,9 +66,9 @@ func showDeliveryCommand() *cobra.Command {
 	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Delivery, error) {
 		return o.Delivery(ctx, id)
 	}
-	return aboutJob("show", "Tell all about one delivery: every attempt, and what the receiver answered", ask, func(out io.Writer, d ops.Delivery) {
+	return jobQueryCommand("show", "Show one delivery: its attempts and the receiver's answer", ask, func(out io.Writer, d ops.Delivery) {
 		printJobs(out, []holdfast.Job{d.Job}, "")
-		say := sayer(out)
+		say := labelled(out)
 		if len(d.Job.Result) > 0 {
 			say("receipt", "%s", d.Job.Result)
 		}
@@ -80,7 +80,7 @@ func showDeliveryCommand() *cobra.Command {
 }
 
 func resendCommand() *cobra.Command {
-	return onJob("resend", "Deliver once more: what failed as the same job, what was delivered as a new one, under the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("resend", "Deliver again: a failed delivery as the same job, a complete one as a new job, both with the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		id, err := o.Resend(ctx, i)
 		return fmt.Sprintf("queued as %s", id), err
 	})

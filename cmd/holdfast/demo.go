@@ -16,32 +16,31 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// demoLimit is when the demo stops waiting for its own end. It usually takes half a minute.
+// demoLimit bounds the duration of the demo, which usually takes about a minute.
 const demoLimit = 3 * time.Minute
 
 func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Show jobs failing, and what becomes of them (about a minute, no set-up)",
-		Long: `Runs a handful of jobs on a throw-away SQLite store. They call a small HTTP server on loopback that fails in scripted
-ways; one worker process is killed with kill -9 in the middle of its work; one dead letter is retried by hand. Then
-something that sixty jobs call goes down: its breaker holds them back, probes, and lets them go; and what was refused is redriven. At
-last a campaign of fifty jobs ends partly, a mail and a signed webhook say so, and it is made whole by hand. Every line shown is
-read back from the store: it is the jobs' own story.`,
+		Short: "Run a demo: jobs fail and recover (about a minute, no setup)",
+		Long: `Runs jobs on a temporary SQLite store. They call a small HTTP server on loopback that fails in scripted ways; one worker process is
+killed with kill -9 while it works; one dead letter is retried manually. Then a dependency of sixty jobs goes down: its breaker holds
+the jobs, probes, and lets them run again; jobs that were refused are redriven. At the end a group of fifty jobs is partial, a mail
+and a signed webhook report it, and the failed members are retried. Every line is read back from the store: it is the jobs' story.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, enough := context.WithTimeout(c.Context(), demoLimit)
-			defer enough()
-			return runDemo(ctx, newStage(c.OutOrStdout()))
+			ctx, cancel := context.WithTimeout(c.Context(), demoLimit)
+			defer cancel()
+			return runDemo(ctx, newDemoPrinter(c.OutOrStdout()))
 		},
 	}
 	c.AddCommand(demoWorkerCommand())
 	return c
 }
 
-// A demo is one run: its store, the thing that breaks, the worker processes, and the jobs it watches.
+// A demo is one run: its store, the gateway that fails, the worker processes, and the jobs that it watches.
 type demo struct {
-	stage   *stage
+	out     *demoPrinter
 	dir     string
 	address string
 	store   holdfast.Store
@@ -49,28 +48,28 @@ type demo struct {
 	gateway *gateway
 	workers map[string]*exec.Cmd
 	jobs    []*demoJob
-	killed  time.Time
+	killed  time.Time // when a worker was killed
 }
 
-func runDemo(ctx context.Context, s *stage) (err error) {
-	d := &demo{stage: s, workers: map[string]*exec.Cmd{}}
+func runDemo(ctx context.Context, p *demoPrinter) (err error) {
+	d := &demo{out: p, workers: map[string]*exec.Cmd{}}
 	defer d.close()
 	if err := d.open(ctx); err != nil {
 		return err
 	}
-	s.title("Holdfast: what happens when it fails")
-	s.say("store    SQLite, a throw-away file")
-	s.say("gateway  %s, fails in scripted ways", d.gateway.url)
+	p.title("Holdfast: what happens when jobs fail")
+	p.say("store    SQLite, a temporary file")
+	p.say("gateway  %s, fails in scripted ways", d.gateway.url)
 	for _, name := range []string{"ada", "grace"} {
 		if err := d.start(ctx, name); err != nil {
 			return err
 		}
 	}
-	s.say("workers  ada and grace, processes of their own, leases of %v", demoLease)
+	p.say("workers  ada and grace, separate processes, leases of %v", demoLease)
 	if err := d.enqueue(ctx); err != nil {
 		return err
 	}
-	if err := d.play(ctx); err != nil {
+	if err := d.watchJobs(ctx); err != nil {
 		return err
 	}
 	if err := d.outage(ctx); err != nil {
@@ -80,12 +79,12 @@ func runDemo(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	d.stopWorkers()
-	return d.conclude(ctx)
+	return d.summarize(ctx)
 }
 
 func (d *demo) open(ctx context.Context) (err error) {
 	if d.dir, err = os.MkdirTemp("", "holdfast-demo-"); err != nil {
-		return fmt.Errorf("the demo needs a temporary folder: %w", err)
+		return fmt.Errorf("cannot create a temporary folder for the demo: %w", err)
 	}
 	d.address = filepath.Join(d.dir, "jobs.db")
 	if d.store, err = store.Open(ctx, d.address); err != nil {
@@ -96,7 +95,7 @@ func (d *demo) open(ctx context.Context) (err error) {
 	return err
 }
 
-// start runs a worker process: this very program, under another verb.
+// start runs a worker process: this program, with the command 'demo worker'.
 func (d *demo) start(ctx context.Context, name string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -107,7 +106,7 @@ func (d *demo) start(ctx context.Context, name string) error {
 		return err
 	}
 	defer log.Close()
-	// Not bound to ctx: an interrupted demo stops its workers in order.
+	// Not bound to ctx: an interrupted demo stops its workers gracefully.
 	worker := exec.CommandContext(context.WithoutCancel(ctx), self, "demo", "worker", "--store", d.address, "--name", name, "--gateway", d.gateway.url)
 	worker.Stdout, worker.Stderr = log, log
 	if err := worker.Start(); err != nil {
@@ -117,30 +116,30 @@ func (d *demo) start(ctx context.Context, name string) error {
 	return nil
 }
 
-// enqueue hands the cast to the store.
+// enqueue enqueues the jobs of the demo.
 func (d *demo) enqueue(ctx context.Context) error {
-	d.stage.title("The jobs")
+	d.out.title("The jobs")
 	if err := d.pause(ctx); err != nil {
 		return err
 	}
-	for _, job := range demoCast() {
+	for _, job := range demoJobs() {
 		receipt, err := holdfast.Enqueue(ctx, d.store, job.args, job.options...)
 		if err != nil {
 			return err
 		}
 		job.id = receipt.ID
 		d.jobs = append(d.jobs, job)
-		d.stage.cast(job)
+		d.out.introduce(job)
 	}
-	d.stage.title("Their story, as it happens")
+	d.out.title("Their story, as it happens")
 	return nil
 }
 
-// play watches until every job has ended, and acts when its cues come.
-func (d *demo) play(ctx context.Context) error {
-	cues := d.cues()
+// watchJobs prints the story of every job and performs the scripted actions, until every job has ended and every action is done.
+func (d *demo) watchJobs(ctx context.Context) error {
+	actions := d.actions()
 	for {
-		open := 0 // jobs that have not ended, and cues that have not come
+		open := 0 // jobs that have not ended, and actions that are not done
 		for _, job := range d.jobs {
 			if err := d.watch(ctx, job); err != nil {
 				return err
@@ -149,14 +148,14 @@ func (d *demo) play(ctx context.Context) error {
 				open++
 			}
 		}
-		for n, cue := range cues {
-			if cue != nil && cue.ready() {
-				cues[n] = nil
-				if err := cue.act(ctx); err != nil {
+		for n, action := range actions {
+			if action != nil && action.ready() {
+				actions[n] = nil
+				if err := action.do(ctx); err != nil {
 					return err
 				}
 			}
-			if cue != nil {
+			if action != nil {
 				open++
 			}
 		}
@@ -166,12 +165,12 @@ func (d *demo) play(ctx context.Context) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("the demo was stopped before its end"), ctx.Err())
+			return errors.Join(fmt.Errorf("the demo was stopped before it ended"), ctx.Err())
 		}
 	}
 }
 
-// watch tells what is new in a job's story.
+// watch prints what is new in a job's story.
 func (d *demo) watch(ctx context.Context, job *demoJob) error {
 	history, err := d.store.History(ctx, job.id)
 	if err != nil {
@@ -179,41 +178,41 @@ func (d *demo) watch(ctx context.Context, job *demoJob) error {
 	}
 	job.state, job.worker = history.Job.State, history.Job.Worker
 	for _, line := range ops.Tell(history) {
-		if key := toldKey(line); !job.told[key] {
-			job.told[key] = true
-			job.heard[line.Name]++
-			d.stage.line(job, line)
+		if key := lineKey(line); !job.printed[key] {
+			job.printed[key] = true
+			job.seen[line.Name]++
+			d.out.line(job, line)
 			d.note(job, line)
 		}
 	}
 	return nil
 }
 
-// toldKey tells lines apart. Not by token: reclaim tells a lost attempt under the token it took it over with.
-func toldKey(line ops.Line) string {
+// lineKey identifies a line of a story. It does not contain the token: a reclaim records a lost attempt under the token of the reclaim.
+func lineKey(line ops.Line) string {
 	return fmt.Sprint(line.Name, line.Generation, line.Attempt)
 }
 
-// note remembers what the summary wants to know.
+// note records the time that the summary needs: from the kill of a worker to the next attempt of its job.
 func (d *demo) note(job *demoJob, line ops.Line) {
 	if job.name == "report" && line.Name == "processing" && !d.killed.IsZero() && job.resumed == 0 {
 		job.resumed = line.At.Sub(d.killed)
 	}
 }
 
-// conclude sums up and puts every promise to the test.
-func (d *demo) conclude(ctx context.Context) error {
+// summarize prints how the jobs ended and runs the integrity check.
+func (d *demo) summarize(ctx context.Context) error {
 	report, err := d.ops.Doctor(ctx)
 	if err != nil {
 		return err
 	}
-	d.stage.title("How it ended")
-	d.stage.summary(d.jobs, report)
+	d.out.title("Results")
+	d.out.summary(d.jobs, report)
 	if !report.Healthy {
 		for _, finding := range report.Findings {
-			d.stage.say("doctor: %s: %s (%s)", finding.Job, finding.Rule, finding.Detail)
+			d.out.say("doctor: %s: %s (%s)", finding.Job, finding.Rule, finding.Detail)
 		}
-		return errFound
+		return errFindings
 	}
 	return nil
 }

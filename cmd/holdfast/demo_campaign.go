@@ -21,11 +21,11 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// The third act: a campaign of fifty cards, three of which cannot be printed. Somebody must be told how it ended.
+// The third part of the demo: a group of fifty cards, three of which cannot be printed. A mail and a webhook report how the group ended.
 
 const (
 	cards      = 50
-	demoSecret = "demo" // the name of the webhook's secret; the secret itself is made anew each time
+	demoSecret = "demo" // name of the webhook's secret; the secret itself is generated for each run
 )
 
 // cardArgs is one card of the campaign.
@@ -36,89 +36,89 @@ type cardArgs struct {
 
 func (cardArgs) Kind() string { return "card" }
 
-// An audience is who wants to know: a mailbox and a receiver of webhooks, and what sends to them.
-type audience struct {
+// demoReceivers are a mail server and a webhook receiver, with the notifier that delivers to them.
+type demoReceivers struct {
 	mailbox  *inbox.Mailbox
 	hook     *inbox.Hook
 	notifier *notify.Service
 	ended    chan error
-	letters  int // shown so far
+	mails    int // printed so far
 	calls    int
 }
 
-// campaign plays the third act.
+// campaign runs the third part.
 func (d *demo) campaign(ctx context.Context) error {
-	d.stage.title("A campaign: fifty cards, three of which nobody can print")
-	a, err := d.openAudience(ctx)
+	d.out.title("A group: a campaign of fifty cards, three of which cannot be printed")
+	r, err := d.openReceivers(ctx)
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	group, err := d.gatherCards(ctx)
+	defer r.close()
+	group, err := d.enqueueCards(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.awaitOutcome(ctx, group, holdfast.GroupPartial, a); err != nil {
+	if err := d.awaitOutcome(ctx, group, holdfast.GroupPartial, r); err != nil {
 		return err
 	}
-	d.stage.aside("the missing ink is delivered; what failed is retried by hand, in one word")
+	d.out.action("the missing ink is delivered; the failed members are retried with one command")
 	d.gateway.deliverInk()
-	sent, err := d.ops.RetryGroup(ctx, holdfast.Intervention{Group: group, Actor: "you", Reason: "the ink is there"})
+	sent, err := d.ops.RetryGroup(ctx, holdfast.Intervention{Group: group, Actor: "you", Reason: "the ink is in stock"})
 	if err != nil {
 		return err
 	}
-	d.stage.say("%d cards go round again; the campaign is processing", sent)
-	return d.awaitOutcome(ctx, group, holdfast.GroupReady, a)
+	d.out.say("%d cards are queued again; the campaign is processing", sent)
+	return d.awaitOutcome(ctx, group, holdfast.GroupReady, r)
 }
 
-// openAudience starts a mail server, a receiver and the notifier, and subscribes both to what becomes of groups.
-func (d *demo) openAudience(ctx context.Context) (a *audience, err error) {
+// openReceivers starts a mail server, a webhook receiver and the notifier, and subscribes both receivers to the outcomes of groups.
+func (d *demo) openReceivers(ctx context.Context) (r *demoReceivers, err error) {
 	secret := newDemoSecret()
-	a = &audience{ended: make(chan error, 1)}
+	r = &demoReceivers{ended: make(chan error, 1)}
 	defer func() {
 		if err != nil {
-			a.close()
+			r.close()
 		}
 	}()
-	if a.mailbox, err = inbox.OpenMailbox(); err != nil {
-		return a, err
+	if r.mailbox, err = inbox.OpenMailbox(); err != nil {
+		return r, err
 	}
-	if a.hook, err = inbox.OpenHook(secret); err != nil {
-		return a, err
+	if r.hook, err = inbox.OpenHook(secret); err != nil {
+		return r, err
 	}
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	post, err := mail.New(mail.Config{Host: a.mailbox.Host, Port: a.mailbox.Port, From: "holdfast@example.org", TLS: mail.NoTLS})
+	mails, err := mail.New(mail.Config{Host: r.mailbox.Host, Port: r.mailbox.Port, From: "holdfast@example.org", TLS: mail.NoTLS})
 	if err != nil {
-		return a, err
+		return r, err
 	}
 	hooks, err := webhook.New(webhook.Config{Allow: loopback, AllowHTTP: true})
 	if err != nil {
-		return a, err
+		return r, err
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	a.notifier, err = notify.New(d.store, notify.Config{
-		Sinks:  map[string]notify.Sink{"mail": post, "webhook": hooks},
+	r.notifier, err = notify.New(d.store, notify.Config{
+		Sinks:  map[string]notify.Sink{"mail": mails, "webhook": hooks},
 		Secret: func(string) (string, error) { return secret, nil },
 		Engine: engine.Config{Name: "notifier", Lease: demoLease},
 		Log:    quiet,
 	})
 	if err != nil {
-		return a, err
+		return r, err
 	}
-	notifying := context.WithoutCancel(ctx) // stopped in order, by close
-	go func() { a.ended <- a.notifier.Run(notifying) }()
+	notifying := context.WithoutCancel(ctx) // close stops the notifier gracefully
+	go func() { r.ended <- r.notifier.Run(notifying) }()
 	outcomes := []string{"group.ready", "group.partial", "group.failed"}
 	for _, s := range []subscription.Subscription{
-		{Name: "tell the team", Sink: "mail", Target: "team@example.org", Events: outcomes},
-		{Name: "tell the shop", Sink: "webhook", Target: a.hook.URL, Events: outcomes, Secrets: []string{demoSecret}},
+		{Name: "team mail", Sink: "mail", Target: "team@example.org", Events: outcomes},
+		{Name: "shop webhook", Sink: "webhook", Target: r.hook.URL, Events: outcomes, Secrets: []string{demoSecret}},
 	} {
 		if _, err := d.ops.Subscribe(ctx, s, ops.By{Actor: "you"}); err != nil {
-			return a, err
+			return r, err
 		}
 	}
-	d.stage.say("mail     %s:%d, a real mail server on loopback", a.mailbox.Host, a.mailbox.Port)
-	d.stage.say("webhook  %s, which verifies every signature", a.hook.URL)
-	return a, nil
+	d.out.say("mail     %s:%d, a mail server on loopback", r.mailbox.Host, r.mailbox.Port)
+	d.out.say("webhook  %s, which verifies every signature", r.hook.URL)
+	return r, nil
 }
 
 func newDemoSecret() string {
@@ -127,22 +127,22 @@ func newDemoSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
 }
 
-func (a *audience) close() {
-	if a.notifier != nil {
-		stopping, enough := context.WithTimeout(context.Background(), 10*time.Second)
-		defer enough()
-		_ = a.notifier.Stop(stopping)
+func (r *demoReceivers) close() {
+	if r.notifier != nil {
+		stopping, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.notifier.Stop(stopping)
 	}
-	if a.hook != nil {
-		_ = a.hook.Close()
+	if r.hook != nil {
+		_ = r.hook.Close()
 	}
-	if a.mailbox != nil {
-		_ = a.mailbox.Close()
+	if r.mailbox != nil {
+		_ = r.mailbox.Close()
 	}
 }
 
-// gatherCards makes the group, adds its members and seals it.
-func (d *demo) gatherCards(ctx context.Context) (holdfast.ID, error) {
+// enqueueCards creates the group, adds its members and seals it.
+func (d *demo) enqueueCards(ctx context.Context) (holdfast.ID, error) {
 	group, err := d.store.Gather(ctx, holdfast.Group{Name: "spring campaign"})
 	if err != nil {
 		return holdfast.ID{}, err
@@ -164,43 +164,43 @@ func (d *demo) gatherCards(ctx context.Context) (holdfast.ID, error) {
 	return group.ID, d.store.Seal(ctx, group.ID)
 }
 
-// awaitOutcome shows how the members fare until the group is settled so, and the mail and the webhook that say it have arrived.
-func (d *demo) awaitOutcome(ctx context.Context, group holdfast.ID, want holdfast.GroupState, a *audience) error {
+// awaitOutcome prints the progress of the group until it is settled as wanted, and the mail and the webhook that report it have arrived.
+func (d *demo) awaitOutcome(ctx context.Context, group holdfast.ID, want holdfast.GroupState, r *demoReceivers) error {
 	last := ""
-	return d.patiently(ctx, fmt.Sprintf("the campaign is %s and everybody knows", want), func() (bool, error) {
+	return d.waitUntil(ctx, fmt.Sprintf("the campaign is %s and both receivers are notified", want), func() (bool, error) {
 		g, err := d.store.Group(ctx, group)
 		if err != nil {
 			return false, err
 		}
-		if now := fmt.Sprint(g.State, g.Members); now != last && (g.State.Settled() || time.Since(d.stage.drawn) > time.Second) {
-			last, d.stage.drawn = now, time.Now()
-			d.stage.members(g.Name, g.State, g.Members)
+		if now := fmt.Sprint(g.State, g.Members); now != last && (g.State.Settled() || time.Since(d.out.drawn) > time.Second) {
+			last, d.out.drawn = now, time.Now()
+			d.out.members(g.Name, g.State, g.Members)
 		}
 		if g.State.Settled() && g.State != want {
 			return false, fmt.Errorf("the campaign is %s, expected %s", g.State, want)
 		}
-		return g.State == want && a.heard(d.stage), nil // asked for in this order: what was heard is shown once
+		return g.State == want && r.printArrived(d.out), nil // in this order: arrived messages are printed once
 	})
 }
 
-// heard shows what has arrived, and reports whether there is a new mail and a new webhook since the last outcome.
-func (a *audience) heard(s *stage) bool {
-	letters, calls := a.mailbox.Letters(), a.hook.Calls()
-	if len(letters) <= a.letters || len(calls) <= a.calls {
+// printArrived prints new messages. It reports whether both a mail and a webhook have arrived since the last outcome.
+func (r *demoReceivers) printArrived(p *demoPrinter) bool {
+	mails, calls := r.mailbox.Letters(), r.hook.Calls()
+	if len(mails) <= r.mails || len(calls) <= r.calls {
 		return false
 	}
-	for _, letter := range letters[a.letters:] {
-		s.say("%s  %s to %s: %s", s.paint(dim, s.clock(letter.At)), s.paint(green, "✉ mail"), strings.Join(letter.To, ", "), s.paint(bold, letter.Subject))
+	for _, mail := range mails[r.mails:] {
+		p.say("%s  %s to %s: %s", p.paint(dim, p.clock(mail.At)), p.paint(green, "✉ mail"), strings.Join(mail.To, ", "), p.paint(bold, mail.Subject))
 	}
-	for _, call := range calls[a.calls:] {
-		s.say("%s  %s %s, signature verified, webhook-id %s", s.paint(dim, s.clock(call.At)), s.paint(green, "⇢ webhook"), s.paint(bold, call.Type), call.ID)
+	for _, call := range calls[r.calls:] {
+		p.say("%s  %s %s, signature verified, webhook-id %s", p.paint(dim, p.clock(call.At)), p.paint(green, "⇢ webhook"), p.paint(bold, call.Type), call.ID)
 	}
-	a.letters, a.calls = len(letters), len(calls)
+	r.mails, r.calls = len(mails), len(calls)
 	return true
 }
 
-// members draws how far a group is.
-func (s *stage) members(name string, state holdfast.GroupState, m holdfast.Members) {
+// members prints the progress of a group.
+func (p *demoPrinter) members(name string, state holdfast.GroupState, m holdfast.Members) {
 	const width = 30
 	complete, failed := width*m.Complete/max(m.Total, 1), (width*m.Failed+m.Total-1)/max(m.Total, 1)
 	colour := dim
@@ -210,6 +210,6 @@ func (s *stage) members(name string, state holdfast.GroupState, m holdfast.Membe
 	case holdfast.GroupPartial, holdfast.GroupFailed:
 		colour = red
 	}
-	s.say("%s  %s %s [%s%s%s] %d of %d complete, %d failed", s.paint(dim, s.clock(time.Now())), name, s.paint(colour, fmt.Sprintf("%-10s", strings.ToUpper(string(state)))),
-		s.paint(green, strings.Repeat("█", complete)), s.paint(red, strings.Repeat("▒", failed)), strings.Repeat("·", max(0, width-complete-failed)), m.Complete, m.Total, m.Failed)
+	p.say("%s  %s %s [%s%s%s] %d of %d complete, %d failed", p.paint(dim, p.clock(time.Now())), name, p.paint(colour, fmt.Sprintf("%-10s", strings.ToUpper(string(state)))),
+		p.paint(green, strings.Repeat("█", complete)), p.paint(red, strings.Repeat("▒", failed)), strings.Repeat("·", max(0, width-complete-failed)), m.Complete, m.Total, m.Failed)
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A gateway is the thing that breaks: a small real HTTP server on loopback that fails in scripted ways. Each document is a
-// script: the answers it gives to its first, second, ... request.
+// A gateway is an HTTP server on loopback that fails in scripted ways. Each document has a script: the answers to its first, second, ... request.
 type gateway struct {
 	server *http.Server
 	url    string
@@ -18,25 +17,25 @@ type gateway struct {
 	mu     sync.Mutex
 	seen   map[string]int
 	healed bool
-	down   bool // what renders pages answers 503
+	down   bool // the renderer answers 503
 	font   bool // the missing font is installed
-	ink    bool // the missing ink was delivered
+	ink    bool // the missing ink is in stock
 }
 
-// missingFont is what some pages need and the renderer does not have.
+// missingFont is a font that some pages need and the renderer does not have at first.
 const missingFont = "baskerville"
 
-// missingInk is what some cards are to be printed with.
+// missingInk is an ink that some cards need and that is not in stock at first.
 const missingInk = "gold"
 
-// An answer is what the gateway does with one request.
+// An answer is the scripted answer to one request.
 type answer struct {
 	status     int
 	retryAfter int           // seconds
-	stall      time.Duration // before it answers
+	stall      time.Duration // delay before the answer
 }
 
-// Scripts by document. The last answer repeats; a document without a script is converted at once.
+// Scripts by document. The last answer repeats. A document without a script is converted at its first request.
 var gatewayScripts = map[string][]answer{
 	"flaky.pdf":     {{status: 502}, {status: 502}, {status: 200}},
 	"busy.pdf":      {{status: 429, retryAfter: 4}, {status: 200}},
@@ -48,7 +47,7 @@ var gatewayScripts = map[string][]answer{
 func startGateway() (*gateway, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("the demo needs a port on loopback: %w", err)
+		return nil, fmt.Errorf("cannot listen on loopback for the demo: %w", err)
 	}
 	g := &gateway{url: "http://" + listener.Addr().String(), seen: map[string]int{}}
 	mux := http.NewServeMux()
@@ -62,14 +61,14 @@ func startGateway() (*gateway, error) {
 
 func (g *gateway) close() { _ = g.server.Close() }
 
-// heal makes everything work from now on.
+// heal ends the scripts: every document is converted from now on.
 func (g *gateway) heal() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.healed = true
 }
 
-// breakRenderer takes the renderer down, or brings it back.
+// breakRenderer takes the renderer down, or up again.
 func (g *gateway) breakRenderer(down bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +87,7 @@ func (g *gateway) deliverInk() {
 	g.ink = true
 }
 
-// print prints a card, if there is ink of that sort.
+// print prints a card, if its ink is in stock.
 func (g *gateway) print(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	ink := g.ink
@@ -99,7 +98,7 @@ func (g *gateway) print(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// render draws a page in the font that is asked for.
+// render draws a page, if its font is installed.
 func (g *gateway) render(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	down, font := g.down, g.font

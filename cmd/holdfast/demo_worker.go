@@ -35,10 +35,10 @@ func (convertArgs) Kind() string { return "convert" }
 func (reportArgs) Kind() string  { return "report" }
 func (mailArgs) Kind() string    { return "mail" }
 
-// The demo's leases are short, so that a killed worker is missed quickly.
+// demoLease is short, so that the jobs of a killed worker are reclaimed quickly.
 const demoLease = 5 * time.Second
 
-// demoWorkerCommand is a worker process of the demo. It is a process of its own so that it can be killed like one.
+// demoWorkerCommand is the hidden command of a worker process of the demo. It is a separate process so that the demo can kill it.
 func demoWorkerCommand() *cobra.Command {
 	var name, gatewayURL string
 	c := &cobra.Command{
@@ -48,8 +48,8 @@ func demoWorkerCommand() *cobra.Command {
 			return runDemoWorker(c.Context(), address, name, gatewayURL)
 		},
 	}
-	c.Flags().StringVar(&name, "name", "worker", "the worker's name")
-	c.Flags().StringVar(&gatewayURL, "gateway", "", "where the gateway listens")
+	c.Flags().StringVar(&name, "name", "worker", "name of the worker")
+	c.Flags().StringVar(&gatewayURL, "gateway", "", "URL of the gateway")
 	return c
 }
 
@@ -62,7 +62,7 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	worker, err := engine.New(jobs, engine.Config{
 		Name: name, Queues: []string{"default", "bulk"}, Slots: 4, Lease: demoLease, Grace: 2 * time.Second,
 		Dependencies: map[string]engine.Dependency{
-			"gateway": {Breaker: breaker.Config{Disabled: true}, NoBudget: true}, // the first act is about one job at a time
+			"gateway": {Breaker: breaker.Config{Disabled: true}, NoBudget: true}, // the first part of the demo is about single jobs
 			renderer:  {Breaker: demoBreaker},
 		},
 		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
@@ -72,14 +72,14 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	}
 	gateway := &demoGatewayClient{url: gatewayURL, http: &http.Client{}}
 	patient := failure.Policy{MaxAttempts: 3, Backoff: failure.Exponential{Base: 2 * time.Second, Factor: 2, Jitter: failure.Jitter{Plus: time.Second}}}
-	yes := true // a panic is final unless a policy says otherwise
-	forgiving := failure.Policy{Backoff: failure.Fixed(time.Second), Codes: map[string]failure.Override{"SYSTEM_PANIC": {Retryable: &yes}}}
+	yes := true // by default a panic is not retried
+	retryPanics := failure.Policy{Backoff: failure.Fixed(time.Second), Codes: map[string]failure.Override{"SYSTEM_PANIC": {Retryable: &yes}}}
 	err = errors.Join(
 		engine.Handle(worker, gateway.convert, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: "gateway", Classify: gatewayRule}),
 		engine.Handle(worker, gateway.render, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: renderer}),
 		engine.Handle(worker, gateway.card, engine.Kind{Timeout: 3 * time.Second}),
 		engine.Handle(worker, writeReport, engine.Kind{Timeout: time.Minute}),
-		engine.Handle(worker, sendMail, engine.Kind{Policy: forgiving}),
+		engine.Handle(worker, sendMail, engine.Kind{Policy: retryPanics}),
 	)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	return worker.Run(ctx)
 }
 
-// gatewayRule gives the gateway's answers the converter's own codes.
+// gatewayRule classifies the gateway's answers with the codes of the converter.
 var gatewayRule = failure.Chain(
 	failure.ByTimeout("GW_TIMEOUT"),
 	failure.ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX"}),
@@ -106,7 +106,7 @@ func (g *demoGatewayClient) convert(ctx context.Context, job *engine.Job[convert
 	return err
 }
 
-// render asks for one page.
+// render renders one page.
 func (g *demoGatewayClient) render(ctx context.Context, job *engine.Job[renderArgs]) error {
 	_, err := g.post(ctx, "/render?font="+job.Args.Font)
 	return err
@@ -135,11 +135,11 @@ func (g *demoGatewayClient) post(ctx context.Context, path string) ([]byte, erro
 	return body, err
 }
 
-// writeReport works page by page and saves where it is, so that an attempt after a crash goes on and does not start over.
+// writeReport saves a checkpoint after every page, so that the attempt after a crash continues there.
 func writeReport(ctx context.Context, job *engine.Job[reportArgs]) error {
 	var page int
 	if job.Resume(&page) {
-		_ = job.Progress(ctx, float64(page)*100/float64(job.Args.Pages), fmt.Sprintf("went on after page %d", page))
+		_ = job.Progress(ctx, float64(page)*100/float64(job.Args.Pages), fmt.Sprintf("continued after page %d", page))
 	}
 	for page < job.Args.Pages {
 		select {
@@ -156,7 +156,7 @@ func writeReport(ctx context.Context, job *engine.Job[reportArgs]) error {
 	return nil
 }
 
-// sendMail has a bug that shows on the first attempt.
+// sendMail has a bug: its first attempt panics.
 func sendMail(_ context.Context, job *engine.Job[mailArgs]) error {
 	if job.Failures == 0 {
 		var addressBook map[string]*http.Client

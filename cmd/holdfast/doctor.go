@@ -14,23 +14,23 @@ import (
 func doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Put every promise to the test and name the rows that break one",
-		Long:  "Audits the store. Exit code 0 when no promise is broken, 1 with the rows named when one is.",
+		Short: "Run the integrity check: verify every invariant and name the rows that break one",
+		Long:  "Checks every invariant of the store. Exits with 0 when all hold, and with 1 when rows break one: they are listed.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withPlace(c, func(ctx context.Context, p *place) error {
-				report, err := p.desk.Doctor(ctx)
+			return withTarget(c, func(ctx context.Context, t *target) error {
+				report, err := t.desk.Doctor(ctx)
 				if err != nil {
 					return err
 				}
-				if warning := exposed(p.at); warning != "" {
+				if warning := exposureWarning(t.address); warning != "" {
 					fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", printable(warning))
 				}
 				if err := show(c, report, func(out io.Writer) { printReport(out, report) }); err != nil {
 					return err
 				}
 				if !report.Healthy {
-					return errFound
+					return errFindings
 				}
 				return nil
 			})
@@ -45,13 +45,13 @@ func printReport(out io.Writer, report ops.Report) {
 		fmt.Fprintf(out, "%-11s %d\n", state, report.Jobs[state])
 	}
 	if report.Healthy {
-		fmt.Fprintf(out, "healthy: no promise is broken in %d jobs\n", total)
+		fmt.Fprintf(out, "healthy: no invariant is broken in %d jobs\n", total)
 		return
 	}
 	rows := make([][]string, len(report.Findings))
 	for n, finding := range report.Findings {
 		rows[n] = []string{finding.Job, finding.Rule, finding.Detail}
 	}
-	table(out, []string{"ROW", "BROKEN PROMISE", "DETAIL"}, rows)
+	table(out, []string{"ROW", "BROKEN INVARIANT", "DETAIL"}, rows)
 	fmt.Fprintf(out, "%d findings\n", len(report.Findings))
 }

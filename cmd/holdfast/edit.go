@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// An editForm is an edit as it stands on the command line.
+// An editForm holds the flags of an edit.
 type editForm struct {
 	edit        holdfast.Edit
 	patch       string
@@ -30,10 +30,10 @@ type editForm struct {
 func editCommand() *cobra.Command {
 	var form editForm
 	c := &cobra.Command{
-		Use: "edit JOB", Short: "Change a job that is queued: its arguments, and when and where it waits",
-		Long: `Changes a job that is queued. Its id, counts and story stay; the story says who changed it. Of a failed job its arguments, priority and
-attempts can be changed before it is retried. A job that is processing, complete or cancelled is refused, and so is one that is
-not as it was under the digest that --seen gives, which 'holdfast job JOB' prints. The story keeps what an edit replaced; --restore puts it back.`,
+		Use: "edit JOB", Short: "Change a queued job: its arguments, queue, priority, tags or due time",
+		Long: `Changes a queued job. Its id, counters and story stay, and the story records the edit and its actor. Of a failed job, arguments, priority and
+maximum attempts can be changed before it is retried. Jobs that are processing, complete or cancelled cannot be edited. With --if-digest the
+edit is refused if the job has changed since 'holdfast job JOB' printed that digest. The story keeps the replaced values; --restore puts them back.`,
 		Example: `  holdfast edit JOB --patch '{"size": "small"}' --reason "too big for the printer"
   holdfast edit JOB --queue slow --delay 1h
   holdfast edit JOB --restore last --reason "that was the wrong job"`,
@@ -61,51 +61,51 @@ not as it was under the digest that --seen gives, which 'holdfast job JOB' print
 		},
 	}
 	flags, e := c.Flags(), &form.edit
-	flags.StringVar(&form.patch, "patch", "", "a JSON merge patch of the arguments: JSON, @file or -")
-	flags.StringVar(&form.queue, "queue", "", "put it into this queue")
-	flags.Int16Var(&form.priority, "priority", 0, "a lower number is claimed first")
-	flags.StringSliceVar(&form.tags, "tag", nil, "these tags instead of its own")
-	flags.BoolVar(&form.noTags, "no-tags", false, "no tags any more")
-	flags.IntVar(&form.maxAttempts, "max-attempts", 0, "so many attempts; 0 leaves it to the policy")
-	flags.DurationVar(&form.delay, "delay", 0, "start no sooner than this from now; 0s: at once")
-	flags.StringVar(&form.restore, "restore", "", "put back what the edit or redrive at this time replaced: a time from 'holdfast story JOB', or last")
-	flags.StringVar(&e.Seen, "seen", "", "refuse unless the job is still as it was under this digest")
-	flags.StringVar(&e.Owner, "owner", "", "refuse unless the job is this owner's")
-	whoAndWhy(c, &e.Actor, &e.Reason)
-	flags.StringVar(&e.Request, "request", "", "the id of the request or ticket in which it was asked for")
+	flags.StringVar(&form.patch, "patch", "", "JSON merge patch for the arguments: JSON, @file, or - for standard input")
+	flags.StringVar(&form.queue, "queue", "", "move it to this queue")
+	flags.Int16Var(&form.priority, "priority", 0, "priority; lower numbers are claimed first")
+	flags.StringSliceVar(&form.tags, "tag", nil, "replace its tags with these")
+	flags.BoolVar(&form.noTags, "no-tags", false, "remove all tags")
+	flags.IntVar(&form.maxAttempts, "max-attempts", 0, "maximum attempts; 0: as the policy says")
+	flags.DurationVar(&form.delay, "delay", 0, "earliest start, from now; 0s: now")
+	flags.StringVar(&form.restore, "restore", "", "restore the values that an edit or a redrive replaced: its time, from 'holdfast story JOB', or last")
+	flags.StringVar(&e.Seen, "if-digest", "", "edit only if the job still has this digest")
+	flags.StringVar(&e.Owner, "owner", "", "edit only if the job belongs to this owner")
+	addActorFlags(c, &e.Actor, &e.Reason)
+	flags.StringVar(&e.Request, "request", "", "id of the request or ticket, for the audit log")
 	return c
 }
 
-// read completes the edit: what is not on the command line stays as it is.
+// read returns the edit. Fields whose flags are not given stay as they are.
 func (f *editForm) read(c *cobra.Command) (e holdfast.Edit, err error) {
 	e = f.edit
-	said := c.Flags().Changed
-	if said("patch") {
+	given := c.Flags().Changed
+	if given("patch") {
 		var patch json.RawMessage
 		if patch, err = readArgs(c, f.patch); err != nil {
 			return e, err
 		}
 		e.Patch = patch
 	}
-	if said("tag") && f.noTags {
-		return e, usage(c, fmt.Errorf("--tag and --no-tags: give one"))
+	if given("tag") && f.noTags {
+		return e, usage(c, fmt.Errorf("--tag and --no-tags cannot be used together"))
 	}
-	if said("queue") {
+	if given("queue") {
 		e.Queue = &f.queue
 	}
-	if said("priority") {
+	if given("priority") {
 		e.Priority = &f.priority
 	}
-	if said("tag") || f.noTags {
+	if given("tag") || f.noTags {
 		e.Tags = &f.tags
 	}
-	if said("max-attempts") {
+	if given("max-attempts") {
 		e.MaxAttempts = &f.maxAttempts
 	}
-	if said("delay") {
+	if given("delay") {
 		e.Delay = &f.delay
 	}
-	if said("restore") && f.restore != lastChange {
+	if given("restore") && f.restore != lastChange {
 		if e.Restore, err = time.Parse(time.RFC3339Nano, f.restore); err != nil {
 			return e, usage(c, fmt.Errorf("--restore %.60q: give a time as 'holdfast story JOB' prints it, or last", f.restore))
 		}
@@ -113,10 +113,10 @@ func (f *editForm) read(c *cobra.Command) (e holdfast.Edit, err error) {
 	return e, nil
 }
 
-// lastChange stands for the newest edit or redrive that changed a job.
+// lastChange is the value of --restore for the newest edit or redrive that changed the job.
 const lastChange = "last"
 
-// lastChanged is the time of the newest edit or redrive that changed a job.
+// lastChanged returns the time of the newest edit or redrive that changed a job.
 func lastChanged(ctx context.Context, o ops.Desk, id holdfast.ID) (time.Time, error) {
 	lines, err := o.Story(ctx, id)
 	if err != nil {

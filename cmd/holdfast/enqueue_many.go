@@ -15,46 +15,46 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// together is how many drafts of a file are enqueued in one go.
-const together = 100
+// draftBatchSize is how many drafts of a file are enqueued in one transaction.
+const draftBatchSize = 100
 
-// A pile is drafts that wait to be enqueued in one go, and what became of the others.
-type pile struct {
+// A draftBatch collects the drafts of a file and enqueues them together. It also counts enqueued, existing and rejected drafts.
+type draftBatch struct {
 	c      *cobra.Command
 	to     holdfast.Enqueuer
 	stop   bool
 	drafts []holdfast.Draft
-	lines  []int // where they stand
+	lines  []int // line numbers of the drafts
 
 	added, existed, refused int
 }
 
-// enqueueLines enqueues a file of drafts.
+// enqueueLines enqueues the drafts of a file.
 func enqueueLines(ctx context.Context, c *cobra.Command, to holdfast.Enqueuer, f *enqueueForm) error {
 	from := c.InOrStdin()
 	if f.ndjson != "-" {
 		file, err := os.Open(f.ndjson)
 		if err != nil {
-			return &usageError{fmt.Errorf("the drafts cannot be read: %w", err)}
+			return &usageError{fmt.Errorf("cannot read the drafts: %w", err)}
 		}
 		defer file.Close()
 		from = file
 	}
-	p := &pile{c: c, to: to, stop: f.stopAtErrors}
-	err := p.readAll(ctx, from)
+	b := &draftBatch{c: c, to: to, stop: f.stopAtErrors}
+	err := b.readAll(ctx, from)
 	if err == nil {
-		err = p.flush(ctx)
+		err = b.flush(ctx)
 	}
 	if asJSON, _ := c.Flags().GetBool("json"); !asJSON {
-		fmt.Fprintf(c.OutOrStdout(), "%d enqueued, %d existed already, %d lines could not be used\n", p.added, p.existed, p.refused)
+		fmt.Fprintf(c.OutOrStdout(), "%d enqueued, %d already existed, %d lines rejected\n", b.added, b.existed, b.refused)
 	}
-	if err == nil && p.refused > 0 {
-		err = errFound
+	if err == nil && b.refused > 0 {
+		err = errFindings
 	}
 	return err
 }
 
-func (p *pile) readAll(ctx context.Context, from io.Reader) error {
+func (b *draftBatch) readAll(ctx context.Context, from io.Reader) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 1<<16), 2*holdfast.MaxArgs)
 	n := 0
@@ -66,57 +66,58 @@ func (p *pile) readAll(ctx context.Context, from io.Reader) error {
 		}
 		var d holdfast.Draft
 		if err := api.Unmarshal(line, &d); err != nil {
-			if err := errors.Join(p.flush(ctx), p.refuse(n, err)); err != nil {
+			if err := errors.Join(b.flush(ctx), b.refuse(n, err)); err != nil {
 				return err
 			}
 			continue
 		}
-		p.drafts, p.lines = append(p.drafts, d), append(p.lines, n)
-		if len(p.drafts) < together {
+		b.drafts, b.lines = append(b.drafts, d), append(b.lines, n)
+		if len(b.drafts) < draftBatchSize {
 			continue
 		}
-		if err := p.flush(ctx); err != nil {
+		if err := b.flush(ctx); err != nil {
 			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return &usageError{fmt.Errorf("line %d cannot be read: %w", n+1, err)}
+		return &usageError{fmt.Errorf("cannot read line %d: %w", n+1, err)}
 	}
 	return nil
 }
 
-// refuse names a line that cannot be used.
-func (p *pile) refuse(line int, why error) error {
-	p.refused++
-	if p.stop {
-		return &usageError{fmt.Errorf("line %d: %w; what stands before it is enqueued", line, why)}
+// refuse reports an invalid line. With --stop-on-error it returns an error.
+func (b *draftBatch) refuse(line int, why error) error {
+	b.refused++
+	if b.stop {
+		return &usageError{fmt.Errorf("line %d: %w; the lines before it are enqueued", line, why)}
 	}
-	fmt.Fprintf(p.c.ErrOrStderr(), "line %d: %s\n", line, printable(why.Error()))
+	fmt.Fprintf(b.c.ErrOrStderr(), "line %d: %s\n", line, printable(why.Error()))
 	return nil
 }
 
-// flush enqueues what has gathered. What is refused together is tried one by one: one bad draft is no fault of the others.
-func (p *pile) flush(ctx context.Context) error {
-	drafts, lines := p.drafts, p.lines
-	p.drafts, p.lines = nil, nil
+// flush enqueues the collected drafts. If the store refuses the batch because of a draft, flush enqueues them one by one, so that one bad draft does not
+// stop the others.
+func (b *draftBatch) flush(ctx context.Context) error {
+	drafts, lines := b.drafts, b.lines
+	b.drafts, b.lines = nil, nil
 	if len(drafts) == 0 {
 		return nil
 	}
-	receipts, err := p.to.Enqueue(ctx, drafts)
+	receipts, err := b.to.Enqueue(ctx, drafts)
 	if err == nil {
-		return p.tell(lines, receipts)
+		return b.acknowledge(lines, receipts)
 	}
 	if !errors.Is(err, holdfast.ErrInvalid) && !errors.Is(err, holdfast.ErrConflict) && !errors.Is(err, api.ErrReused) && !errors.Is(err, holdfast.ErrNotFound) {
 		return err
 	}
 	for i := range drafts {
-		receipts, err := p.to.Enqueue(ctx, drafts[i:i+1])
+		receipts, err := b.to.Enqueue(ctx, drafts[i:i+1])
 		switch {
 		case err == nil:
-			err = p.tell(lines[i:i+1], receipts)
+			err = b.acknowledge(lines[i:i+1], receipts)
 		case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrThrottled):
 		default:
-			err = p.refuse(lines[i], err)
+			err = b.refuse(lines[i], err)
 		}
 		if err != nil {
 			return err
@@ -125,14 +126,14 @@ func (p *pile) flush(ctx context.Context) error {
 	return nil
 }
 
-// tell says what was acknowledged.
-func (p *pile) tell(lines []int, receipts []holdfast.Receipt) error {
-	asJSON, _ := p.c.Flags().GetBool("json")
+// acknowledge counts the receipts and, with --json, prints them.
+func (b *draftBatch) acknowledge(lines []int, receipts []holdfast.Receipt) error {
+	asJSON, _ := b.c.Flags().GetBool("json")
 	for i, r := range receipts {
 		if r.Existing {
-			p.existed++
+			b.existed++
 		} else {
-			p.added++
+			b.added++
 		}
 		if !asJSON {
 			continue
@@ -141,7 +142,7 @@ func (p *pile) tell(lines []int, receipts []holdfast.Receipt) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(p.c.OutOrStdout(), text)
+		fmt.Fprintln(b.c.OutOrStdout(), text)
 	}
 	return nil
 }

@@ -18,16 +18,16 @@ import (
 )
 
 func errorsCommand() *cobra.Command {
-	c := errorsListCommand("errors", "List what goes wrong, grouped by cause, and say what is to be made of it")
-	ignore, ignoring := triageCommand("ignore", "Ignore a group for a while or for so many failures more", holdfast.Ignored)
-	ignore.Flags().DurationVar(&ignoring.For, "for", 0, "for so long; for ever when neither is given")
-	ignore.Flags().IntVar(&ignoring.Count, "count", 0, "until so many failures more")
-	resolve, resolving := triageCommand("resolve", "Say that it should not happen any more; if it does, it is regressed", holdfast.Resolved)
-	resolve.Flags().StringVar(&resolving.Version, "version", "", "in this version: failures of other versions do not count against it")
-	acknowledge, _ := triageCommand("ack", "Say that somebody looks after a group", holdfast.Acknowledged)
-	reopen, _ := triageCommand("reopen", "Open a group again", holdfast.Open)
-	remark, _ := triageCommand("note", "Add a note to a group's story (the reason is the note)", "")
-	c.AddCommand(errorsListCommand("list", "List error groups, the last seen first"), errorCommand(), acknowledge, ignore, resolve, reopen, remark)
+	c := errorsListCommand("errors", "List error groups: failures grouped by cause; acknowledge, ignore or resolve one")
+	ignore, ignoring := triageCommand("ignore", "Ignore an error group for a time or for a number of failures", holdfast.Ignored)
+	ignore.Flags().DurationVar(&ignoring.For, "for", 0, "how long to ignore it; without --for and --count, forever")
+	ignore.Flags().IntVar(&ignoring.Count, "count", 0, "number of further failures to ignore")
+	resolve, resolving := triageCommand("resolve", "Mark an error group as resolved; if it occurs again it is regressed", holdfast.Resolved)
+	resolve.Flags().StringVar(&resolving.Version, "version", "", "version that has the fix: failures in other versions do not reopen the group")
+	acknowledge, _ := triageCommand("ack", "Acknowledge an error group: it is being worked on", holdfast.Acknowledged)
+	reopen, _ := triageCommand("reopen", "Open an error group again", holdfast.Open)
+	remark, _ := triageCommand("note", "Add a note to an error group's history (--reason is the note)", "")
+	c.AddCommand(errorsListCommand("list", "List error groups, last seen first"), errorCommand(), acknowledge, ignore, resolve, reopen, remark)
 	return c
 }
 
@@ -47,62 +47,62 @@ func errorsListCommand(name, short string) *cobra.Command {
 					Groups []holdfast.ErrorGroup `json:"groups"`
 					Cursor string                `json:"cursor,omitempty"`
 				}{groups, cursor}
-				return show(c, answer, func(out io.Writer) { printGroups(out, groups, cursor) })
+				return show(c, answer, func(out io.Writer) { printErrorGroups(out, groups, cursor) })
 			})
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&status, "status", "", "open, acknowledged, ignored, resolved or regressed")
+	flags.StringVar(&status, "status", "", "only with this status: open, acknowledged, ignored, resolved or regressed")
 	flags.StringVar(&f.Code, "code", "", "only with this code")
-	flags.StringVar(&f.Kind, "kind", "", "only of this kind")
-	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	flags.StringVar(&f.Kind, "kind", "", "only with failures of this kind")
+	flags.IntVar(&f.Limit, "limit", 50, "number of error groups, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
-func printGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string) {
+func printErrorGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string) {
 	if len(groups) == 0 {
 		fmt.Fprintln(out, "no error groups match")
 		return
 	}
 	rows := make([][]string, len(groups))
 	for n, g := range groups {
-		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), moment(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
+		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), formatTime(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
 	}
-	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "EVER", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
+	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "TOTAL", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
 	if cursor != "" {
 		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
 	}
 }
 
-// short cuts a text for a table.
-func short(text string, most int) string {
-	if letters := []rune(text); len(letters) > most {
-		return string(letters[:most-1]) + "…"
+// short truncates a text for a table.
+func short(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return text
 }
 
 func errorCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show GROUP", Short: "Tell all about one error group: where, since when, what varies, what was said", Args: exactly("group"),
+		Use: "show GROUP", Short: "Show one error group: where and when it occurs, what varies, its history", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				which, err := fingerprint(ctx, o, args[0])
 				if err != nil {
 					return err
 				}
-				trouble, err := o.ErrorGroup(ctx, which)
+				group, err := o.ErrorGroup(ctx, which)
 				if err != nil {
 					return err
 				}
-				return show(c, trouble, func(out io.Writer) { printTrouble(out, trouble) })
+				return show(c, group, func(out io.Writer) { printErrorGroup(out, group) })
 			})
 		},
 	}
 }
 
-func printTrouble(out io.Writer, t ops.Trouble) {
+func printErrorGroup(out io.Writer, t ops.Trouble) {
 	g := t.Group
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
@@ -115,8 +115,8 @@ func printTrouble(out io.Writer, t ops.Trouble) {
 	if t.Code.Remedy != "" {
 		say("remedy", "%s", t.Code.Remedy)
 	}
-	say("failures", "%d ever; %d in the last hour, %d in three, %d in a day, %d in a week", g.Failures, g.LastHour, g.Last3Hours, g.LastDay, g.LastWeek)
-	say("seen", "first %s, last %s", moment(g.FirstSeen), moment(g.LastSeen))
+	say("failures", "%d in total; %d in the last hour, %d in 3 hours, %d in a day, %d in a week", g.Failures, g.LastHour, g.Last3Hours, g.LastDay, g.LastWeek)
+	say("seen", "first %s, last %s", formatTime(g.FirstSeen), formatTime(g.LastSeen))
 	say("where", "kinds %s; queues %s; dependencies %s; versions %s", list(g.Kinds), list(g.Queues), list(g.Dependencies), list(g.Versions))
 	for _, name := range slices.Sorted(maps.Keys(t.Same)) {
 		say("same", "%s: %s", name, t.Same[name])
@@ -129,7 +129,7 @@ func printTrouble(out io.Writer, t ops.Trouble) {
 		say("varies", "%s: %d values: %s", v.Name, v.Distinct, strings.Join(values, ", "))
 	}
 	for _, e := range t.Story {
-		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	for _, job := range distinct(t.Jobs) {
 		say("sample", "job %s: %s", job.ID, failure.Summary(job.LastFailure.Detail))
@@ -138,18 +138,18 @@ func printTrouble(out io.Writer, t ops.Trouble) {
 		printJobs(out, t.Jobs, "")
 	}
 	if t.Dead > 0 {
-		fmt.Fprintf(out, "%d dead letters; to send them round again: holdfast redrive start --fingerprint %s\n", t.Dead, printable(g.Fingerprint))
+		fmt.Fprintf(out, "%d dead letters; to redrive them: holdfast redrive start --fingerprint %s\n", t.Dead, printable(g.Fingerprint))
 	}
 }
 
-// mostSamples is how many error texts of a group are shown.
-const mostSamples = 5
+// maxSamples is how many error texts of a group are shown.
+const maxSamples = 5
 
-// distinct picks jobs whose last failures say different things.
+// distinct picks jobs whose last failures have different texts.
 func distinct(jobs []holdfast.Job) (some []holdfast.Job) {
 	seen := map[string]bool{}
 	for _, job := range jobs {
-		if job.LastFailure == nil || len(some) == mostSamples {
+		if job.LastFailure == nil || len(some) == maxSamples {
 			continue
 		}
 		if text := failure.Summary(job.LastFailure.Detail); text != "" && !seen[text] {
@@ -162,7 +162,7 @@ func distinct(jobs []holdfast.Job) (some []holdfast.Job) {
 
 func list(names []string) string { return orDash(strings.Join(names, ", ")) }
 
-// triageCommand makes a verb that says something about an error group.
+// triageCommand makes a command that sets the status of an error group or adds a note to it.
 func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, *holdfast.Triage) {
 	t := &holdfast.Triage{Status: status}
 	c := &cobra.Command{
@@ -179,6 +179,6 @@ func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, 
 			})
 		},
 	}
-	whoAndWhy(c, &t.Actor, &t.Reason)
+	addActorFlags(c, &t.Actor, &t.Reason)
 	return c, t
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// An eventsForm is what somebody wants to see of the feed.
+// An eventsForm holds the flags of 'events' and 'tail': which part of the feed to print.
 type eventsForm struct {
 	after  int64
 	limit  int
@@ -24,10 +24,10 @@ type eventsForm struct {
 func eventsCommand() *cobra.Command {
 	var form eventsForm
 	c := &cobra.Command{
-		Use: "events", Short: "Tell what happened, in order, and go on with --follow", Args: cobra.NoArgs,
-		Long: `Tells the feed: what befell jobs, as far as somebody listens for it (a subscription, a group), and always what people did and what became of
-groups, breakers, schedules and duties. Each event has a number; --after goes on behind one. What retention has deleted is said.
-With --json every event is one line.`,
+		Use: "events", Short: "Print the feed of events in order; --follow waits for new ones", Args: cobra.NoArgs,
+		Long: `Prints the feed: events of jobs that a server, a subscription or a group asks for, and always the actions of people and the events of groups,
+breakers, schedules and duties. Each event has a number; --after N continues after number N. If retention has deleted events in between, it
+says how many. With --json every event is one line.`,
 		Example: `  holdfast events --store jobs.db --follow
   holdfast events --store jobs.db --after 1200 --event failed --event 'group.*' --json`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -41,22 +41,23 @@ With --json every event is one line.`,
 			if form.limit < 1 || form.limit > 1000 {
 				return usage(c, fmt.Errorf("--limit %d: give 1 to 1000", form.limit))
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error { return form.tell(ctx, c, o) })
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error { return form.printFeed(ctx, c, o) })
 		},
 	}
 	flags := c.Flags()
-	flags.Int64Var(&form.after, "after", -1, "begin behind this number; the last ones when left out")
-	flags.IntVar(&form.limit, "limit", 50, "how many to look at, at most 1000")
-	flags.BoolVar(&form.follow, "follow", false, "stay, and tell what happens")
-	flags.StringSliceVar(&form.wanted.Events, "event", nil, "only these: failed, group.partial, breaker.*")
-	flags.StringSliceVar(&form.wanted.Kinds, "kind", nil, "only of jobs of these kinds")
-	flags.StringSliceVar(&form.wanted.Owners, "owner", nil, "only of these owners")
-	flags.StringSliceVar(&form.wanted.Codes, "code", nil, "only with these codes")
-	flags.StringVar(&form.group, "group", "", "only of this group and its members")
+	flags.Int64Var(&form.after, "after", -1, "print events after this number; without it, the last ones")
+	flags.IntVar(&form.limit, "limit", 50, "number of events to read, at most 1000; filters apply to these")
+	flags.BoolVar(&form.follow, "follow", false, "keep running and print new events")
+	flags.StringSliceVar(&form.wanted.Events, "event", nil, "only these events: failed, group.partial, breaker.*")
+	flags.StringSliceVar(&form.wanted.Kinds, "kind", nil, "only events of jobs of these kinds")
+	flags.StringSliceVar(&form.wanted.Owners, "owner", nil, "only events of these owners")
+	flags.StringSliceVar(&form.wanted.Codes, "code", nil, "only events with these failure codes")
+	flags.StringVar(&form.group, "group", "", "only events of this group and its members")
 	return c
 }
 
-func (f *eventsForm) tell(ctx context.Context, c *cobra.Command, o ops.Desk) error {
+// printFeed prints one page of the feed, and with --follow every later page until ctx ends.
+func (f *eventsForm) printFeed(ctx context.Context, c *cobra.Command, o ops.Desk) error {
 	var page holdfast.Feed
 	var err error
 	if f.after < 0 {
@@ -67,7 +68,7 @@ func (f *eventsForm) tell(ctx context.Context, c *cobra.Command, o ops.Desk) err
 	if err != nil {
 		return err
 	}
-	if err := f.print(c, page); err != nil {
+	if err := f.printPage(c, page); err != nil {
 		return err
 	}
 	if !f.follow {
@@ -80,21 +81,21 @@ func (f *eventsForm) tell(ctx context.Context, c *cobra.Command, o ops.Desk) err
 		if err != nil {
 			return err
 		}
-		if err := f.print(c, page); err != nil {
+		if err := f.printPage(c, page); err != nil {
 			return err
 		}
 	}
-	return nil // whoever watched has seen enough
+	return nil // ctx ended: the user has stopped watching
 }
 
-// print tells a page. What is missing is said first.
-func (f *eventsForm) print(c *cobra.Command, page holdfast.Feed) error {
+// printPage prints the events of a page that match. It first reports events that were purged before they could be read.
+func (f *eventsForm) printPage(c *cobra.Command, page holdfast.Feed) error {
 	if page.Missed > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "%d events up to number %d have been purged: they are missing here\n", page.Missed, page.Purged)
+		fmt.Fprintf(c.ErrOrStderr(), "%d events up to number %d have been purged and are missing here\n", page.Missed, page.Purged)
 	}
 	asJSON, _ := c.Flags().GetBool("json")
 	for _, e := range page.Events {
-		if f.narrow() && !f.wanted.Matches(e) {
+		if f.filtered() && !f.wanted.Matches(e) {
 			continue
 		}
 		if !asJSON {
@@ -110,12 +111,12 @@ func (f *eventsForm) print(c *cobra.Command, page holdfast.Feed) error {
 	return nil
 }
 
-func (f *eventsForm) narrow() bool {
+func (f *eventsForm) filtered() bool {
 	w := f.wanted
 	return len(w.Events)+len(w.Kinds)+len(w.Owners)+len(w.Codes)+len(w.Groups) > 0
 }
 
-// eventLine puts an event into one line.
+// eventLine formats an event as one line.
 func eventLine(e holdfast.Event) string {
 	about := e.Subject
 	if !e.Job.IsZero() {
@@ -128,10 +129,10 @@ func eventLine(e holdfast.Event) string {
 		}
 	}
 	add("%s", e.Kind)
-	add("of %s", e.Owner)
+	add("owner %s", e.Owner)
 	add("%s", e.Code)
 	add("%s", e.Message)
 	add("by %s", e.Actor)
 	add("%s", e.Reason)
-	return fmt.Sprintf("%8d  %s  %-20s %s  %s", e.Seq, moment(e.At), subscription.Type(e), about, strings.Join(more, ", "))
+	return fmt.Sprintf("%8d  %s  %-20s %s  %s", e.Seq, formatTime(e.At), subscription.Type(e), about, strings.Join(more, ", "))
 }

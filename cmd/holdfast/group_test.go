@@ -16,8 +16,8 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// onStore does something to a store between two commands.
-func onStore(t *testing.T, address string, do func(ctx context.Context, s holdfast.Store)) {
+// withStore opens a store between two commands.
+func withStore(t *testing.T, address string, do func(ctx context.Context, s holdfast.Store)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), address)
 	ok(t, err)
@@ -25,10 +25,10 @@ func onStore(t *testing.T, address string, do func(ctx context.Context, s holdfa
 	do(t.Context(), s)
 }
 
-// conclude does what workers do on a beat.
-func conclude(t *testing.T, address string) {
+// settleGroups runs the duties that sequence events and settle groups, until nothing is left.
+func settleGroups(t *testing.T, address string) {
 	t.Helper()
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
 		for {
 			pages, err := s.Sequence(ctx, 100)
 			ok(t, err)
@@ -41,8 +41,8 @@ func conclude(t *testing.T, address string) {
 	})
 }
 
-// end claims the next job of a queue and ends it.
-func end(t *testing.T, ctx context.Context, s holdfast.Store, queue string, to holdfast.State) holdfast.ID {
+// settleNext claims the next job of a queue and ends it.
+func settleNext(t *testing.T, ctx context.Context, s holdfast.Store, queue string, to holdfast.State) holdfast.ID {
 	t.Helper()
 	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
@@ -59,30 +59,30 @@ func end(t *testing.T, ctx context.Context, s holdfast.Store, queue string, to h
 	return leases[0].ID
 }
 
-func TestAGroupIsLookedAfter(t *testing.T) {
+func TestAGroupIsShownRetriedAndCancelled(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "jobs.db")
 	var group, follower string
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
 		g, err := s.Gather(ctx, holdfast.Group{Name: "spring", Owner: "acme", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Queue: "other"}}}})
 		ok(t, err)
 		first, last := holdfast.NewID(), holdfast.NewID()
 		_, err = s.Enqueue(ctx, []holdfast.Draft{{ID: first, Kind: "mail", Group: g.ID}, {ID: last, Kind: "mail", Group: g.ID, After: []holdfast.ID{first}}})
 		ok(t, err)
-		end(t, ctx, s, "default", holdfast.Failed)
+		settleNext(t, ctx, s, "default", holdfast.Failed)
 		group, follower = g.ID.String(), last.String()
 	})
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"groups", exitOK, "spring"},
 		{"groups list --state ready", exitOK, "no groups match"},
 		{"explain " + follower, exitOK, "have ended: it starts, or is cancelled"},
 		{"groups seal " + group + " --actor ada --owner other", exitNotFound, ""},
 		{"groups seal " + group + " --actor ada", exitOK, "sealed"},
 	})
-	conclude(t, address)
-	follow(t, address, []step{
+	settleGroups(t, address)
+	runSteps(t, address, []step{
 		{"groups show " + group, exitOK, "0 of 2 complete, 1 failed, 1 cancelled"},
 		{"groups show " + group, exitOK, "holdfast groups retry " + group},
-		{"groups show " + group, exitOK, "report when it is ready, partial or failed"},
+		{"groups show " + group, exitOK, "enqueues report when the group is ready, partial or failed"},
 		{"groups show --json " + group, exitOK, `"state": "failed"`},
 		{"explain " + follower, exitOK, "which it waited for, did not complete"},
 		{"jobs --queue other", exitOK, "report"},
@@ -96,38 +96,38 @@ func TestAGroupIsLookedAfter(t *testing.T) {
 		{"groups show spring", exitUsage, ""},
 		{"audit --subject group/" + group, exitOK, "T-1"},
 	})
-	conclude(t, address)
-	follow(t, address, []step{
+	settleGroups(t, address)
+	runSteps(t, address, []step{
 		{"groups list --state cancelled", exitOK, "spring"},
 		{"audit --actor ada --json", exitOK, `"request": "T-1"`},
-		{"audit --actor bob", exitOK, "nobody did anything"},
+		{"audit --actor bob", exitOK, "no entries match"},
 		{"audit --job " + follower + " --subject retention", exitUsage, ""},
 		{"events --event 'group.*'", exitOK, "group.cancelled"},
-		{"doctor", exitOK, "no promise is broken"},
+		{"doctor", exitOK, "no invariant is broken"},
 	})
 }
 
-func TestEventsAreToldInOrder(t *testing.T) {
-	address, failed, _ := shelf(t)
-	follow(t, address, []step{
+func TestEventsArePrintedInOrder(t *testing.T) {
+	address, failed, _ := newTestStore(t)
+	runSteps(t, address, []step{
 		{"events", exitOK, ""},
 		{"subscriptions add --sink webhook --target https://example.com/hook --secret shop --event '*' --actor ada", exitOK, "subscribed"},
 		{"retry " + failed.String() + " --actor ada", exitOK, "queued again"},
 	})
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
-		end(t, ctx, s, "default", holdfast.Complete)
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		settleNext(t, ctx, s, "default", holdfast.Complete)
 	})
-	conclude(t, address)
-	follow(t, address, []step{
+	settleGroups(t, address)
+	runSteps(t, address, []step{
 		{"events --after 0", exitOK, "subscription.subscribed"},
 		{"events --after 0 --event complete", exitOK, "job.complete"},
 		{"events --after 100000", exitUsage, ""},
 		{"events --limit 0", exitUsage, ""},
 		{"events --group x", exitUsage, ""},
 	})
-	code, out, talk := command(t, "events", "--after", "0", "--json", "--store", address)
+	code, out, stderr := command(t, "events", "--after", "0", "--json", "--store", address)
 	if code != exitOK {
-		t.Fatalf("exit %d: %s", code, talk)
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	var last int64
 	for line := range strings.Lines(out) {
@@ -138,7 +138,7 @@ func TestEventsAreToldInOrder(t *testing.T) {
 		last = e.Seq
 	}
 	if last < 4 {
-		t.Errorf("only %d events were told:\n%s", last, out)
+		t.Errorf("only %d events were printed:\n%s", last, out)
 	}
 	ctx, enough := context.WithCancel(t.Context())
 	reader, writer, err := os.Pipe()
@@ -158,24 +158,24 @@ func TestEventsAreToldInOrder(t *testing.T) {
 	}
 	enough()
 	if code := <-followed; code != exitOK {
-		t.Errorf("whoever had seen enough left with exit %d", code)
+		t.Errorf("after the cancellation it ended with exit code %d", code)
 	}
 }
 
-func TestSubscriptionsAndDeliveriesAreLookedAfter(t *testing.T) {
-	address, failed, _ := shelf(t)
-	code, out, talk := command(t, "subscriptions", "add", "--name", "alarm", "--sink", "webhook", "--target", "https://example.com/hook", "--event", "failed,group.*", "--kind", "mail", "--secret", "shop", "--actor", "ada", "--json", "--store", address)
+func TestSubscriptionsAndDeliveriesAreManaged(t *testing.T) {
+	address, failed, _ := newTestStore(t)
+	code, out, stderr := command(t, "subscriptions", "add", "--name", "alarm", "--sink", "webhook", "--target", "https://example.com/hook", "--event", "failed,group.*", "--kind", "mail", "--secret", "shop", "--actor", "ada", "--json", "--store", address)
 	var sub subscription.Subscription
 	if err := json.Unmarshal([]byte(out), &sub); err != nil || code != exitOK {
-		t.Fatalf("exit %d: %v\n%s%s", code, err, out, talk)
+		t.Fatalf("exit %d: %v\n%s%s", code, err, out, stderr)
 	}
 	id := sub.ID.String()
 	var delivery string
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
 		ok(t, s.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}}}))
-		delivery = end(t, ctx, s, subscription.Queue, holdfast.Failed).String()
+		delivery = settleNext(t, ctx, s, subscription.Queue, holdfast.Failed).String()
 	})
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"subscriptions", exitOK, "failed group.*; kinds mail"},
 		{"subscriptions list --json", exitOK, `"lag": `},
 		{"subscriptions add --sink webhook --target https://example.com/hook --secret whsec_c2VjcmV0c2VjcmV0c2VjcmV0 --actor ada", exitUsage, ""},
@@ -199,6 +199,6 @@ func TestSubscriptionsAndDeliveriesAreLookedAfter(t *testing.T) {
 		{"deliveries resend --actor ada " + delivery, exitConflict, ""},
 		{"subscriptions remove --actor ada " + id, exitOK, "removed"},
 		{"subscriptions remove --actor ada " + id, exitNotFound, ""},
-		{"subscriptions", exitOK, "nobody is told of anything"},
+		{"subscriptions", exitOK, "no subscriptions"},
 	})
 }

@@ -13,20 +13,20 @@ import (
 )
 
 func groupsCommand() *cobra.Command {
-	c := listGroupsCommand("groups", "Show groups of jobs and how they ended; retry, cancel or seal one")
+	c := listGroupsCommand("groups", "Show groups of jobs; retry, cancel or seal one")
 	c.Example = `  holdfast groups --store jobs.db --state partial
   holdfast groups show GROUP --store jobs.db
   holdfast groups retry GROUP --store jobs.db --reason "the printer has paper again"`
 	c.AddCommand(
 		listGroupsCommand("list", "List groups, newest first"), showGroupCommand(),
-		onGroupCommand("retry", "Send round what failed in a group and all that was cancelled because of it", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+		groupActionCommand("retry", "Retry the failed members of a group, and the members that were cancelled because of them", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 			n, err := o.RetryGroup(ctx, i)
 			return fmt.Sprintf("%d members are queued again; the group is processing", n), err
 		}),
-		onGroupCommand("cancel", "Cancel a group and what has not ended in it", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
-			return "cancelling: a worker ends what has not ended yet", o.CancelGroup(ctx, i)
+		groupActionCommand("cancel", "Cancel a group and its members that have not ended", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+			return "cancelling: a worker cancels the members that have not ended", o.CancelGroup(ctx, i)
 		}),
-		onGroupCommand("seal", "Say that a group has all its members, when the program that made it no longer can", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+		groupActionCommand("seal", "Seal a group: no more members are added, so it can settle", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 			return "sealed: it settles when all its members have ended", o.SealGroup(ctx, i)
 		}),
 	)
@@ -53,28 +53,28 @@ func listGroupsCommand(name, short string) *cobra.Command {
 					Groups []holdfast.Group `json:"groups"`
 					Cursor string           `json:"cursor,omitempty"`
 				}{groups, cursor}
-				return show(c, answer, func(out io.Writer) { printGatherings(out, groups, cursor) })
+				return show(c, answer, func(out io.Writer) { printGroups(out, groups, cursor) })
 			})
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&state, "state", "", "open, processing, ready, partial, failed, cancelled or expired")
-	flags.StringVar(&f.Owner, "owner", "", "only this owner's")
-	flags.StringVar(&f.Name, "name", "", "only of this name")
-	flags.StringVar(&parent, "parent", "", "only those inside this group")
-	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	flags.StringVar(&state, "state", "", "only in this state: open, processing, ready, partial, failed, cancelled or expired")
+	flags.StringVar(&f.Owner, "owner", "", "only groups of this owner")
+	flags.StringVar(&f.Name, "name", "", "only groups with this name")
+	flags.StringVar(&parent, "parent", "", "only groups inside this group")
+	flags.IntVar(&f.Limit, "limit", 50, "number of groups, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
-func printGatherings(out io.Writer, groups []holdfast.Group, cursor string) {
+func printGroups(out io.Writer, groups []holdfast.Group, cursor string) {
 	if len(groups) == 0 {
 		fmt.Fprintln(out, "no groups match")
 		return
 	}
 	rows := make([][]string, len(groups))
 	for n, g := range groups {
-		rows[n] = []string{g.ID.String(), orDash(g.Name), orDash(g.Owner), string(g.State), strconv.Itoa(g.Generation), moment(g.CreatedAt), moment(g.SealedAt), moment(g.SettledAt)}
+		rows[n] = []string{g.ID.String(), orDash(g.Name), orDash(g.Owner), string(g.State), strconv.Itoa(g.Generation), formatTime(g.CreatedAt), formatTime(g.SealedAt), formatTime(g.SettledAt)}
 	}
 	table(out, []string{"GROUP", "NAME", "OWNER", "STATE", "GENERATION", "CREATED", "SEALED", "SETTLED"}, rows)
 	if cursor != "" {
@@ -84,7 +84,7 @@ func printGatherings(out io.Writer, groups []holdfast.Group, cursor string) {
 
 func showGroupCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show GROUP", Short: "Tell all about one group: how its members stand, what failed, what was said", Args: exactly("group"),
+		Use: "show GROUP", Short: "Show one group: the states of its members, failures, history", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
 				id, err := groupID(ctx, o, args[0])
@@ -95,44 +95,44 @@ func showGroupCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return show(c, g, func(out io.Writer) { printGathering(out, g) })
+				return show(c, g, func(out io.Writer) { printGroup(out, g) })
 			})
 		},
 	}
 }
 
-func printGathering(out io.Writer, g ops.Gathering) {
-	printGatherings(out, []holdfast.Group{g.Group}, "")
+func printGroup(out io.Writer, g ops.Gathering) {
+	printGroups(out, []holdfast.Group{g.Group}, "")
 	m := g.Group.Members
-	say := sayer(out)
-	say("members", "%d of %d complete, %d failed, %d cancelled; %d in workers' hands, %d queued, %d wait for others", m.Complete, m.Total, m.Failed, m.Cancelled, m.Processing, m.Queued, m.Waiting)
+	say := labelled(out)
+	say("members", "%d of %d complete, %d failed, %d cancelled; %d processing, %d queued, %d waiting for other members", m.Complete, m.Total, m.Failed, m.Cancelled, m.Processing, m.Queued, m.Waiting)
 	if g.Group.Quorum > 0 {
-		say("quorum", "%d complete make it ready", g.Group.Quorum)
+		say("quorum", "ready when %d are complete", g.Group.Quorum)
 	}
 	if !g.Group.ExpireAt.IsZero() {
-		say("expires", "%s", moment(g.Group.ExpireAt))
+		say("expires", "%s", formatTime(g.Group.ExpireAt))
 	}
 	if !g.Group.Parent.IsZero() {
 		say("inside", "%s", g.Group.Parent)
 	}
 	for _, t := range g.Group.Then {
-		say("then", "%s when it is %s", t.Draft.Kind, outcome(t.On))
+		say("then", "enqueues %s when the group is %s", t.Draft.Kind, outcome(t.On))
 	}
 	for _, e := range g.Story {
-		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	if len(g.Inside) > 0 {
 		fmt.Fprintln(out, "groups inside it:")
-		printGatherings(out, g.Inside, "")
+		printGroups(out, g.Inside, "")
 	}
 	if len(g.Live) > 0 {
-		fmt.Fprintln(out, "in workers' hands, the newest:")
+		fmt.Fprintln(out, "processing, newest first:")
 		printJobs(out, g.Live, "")
 	}
 	if len(g.Failed) > 0 {
-		fmt.Fprintln(out, "dead letters, the newest:")
+		fmt.Fprintln(out, "dead letters, newest first:")
 		printJobs(out, g.Failed, "")
-		fmt.Fprintf(out, "to send them round again with all that follows: holdfast groups retry %s\n", g.Group.ID)
+		fmt.Fprintf(out, "to retry them and the members that depend on them: holdfast groups retry %s\n", g.Group.ID)
 	}
 }
 
@@ -143,15 +143,15 @@ func outcome(on holdfast.GroupState) string {
 	return string(on)
 }
 
-// sayer prints lines that begin with what they are about.
-func sayer(out io.Writer) func(what, format string, args ...any) {
+// labelled returns a function that prints lines with a label in front.
+func labelled(out io.Writer) func(what, format string, args ...any) {
 	return func(what, format string, args ...any) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
 	}
 }
 
-// onGroupCommand makes a verb that intervenes in one group, with actor, reason and request.
-func onGroupCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
+// groupActionCommand makes a command that intervenes in one group. The intervention is recorded with actor, reason and request.
+func groupActionCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
 	var by *ops.By
 	var owner string
 	c := &cobra.Command{
@@ -163,24 +163,24 @@ func onGroupCommand(name, short string, act func(ctx context.Context, o ops.Desk
 					return err
 				}
 				i := holdfast.Intervention{Group: id, Owner: owner, Actor: by.Actor, Reason: by.Reason, Request: by.Request}
-				if err := sureOfGroup(ctx, c, o, id); err != nil {
+				if err := confirmGroup(ctx, c, o, id); err != nil {
 					return err
 				}
-				return answered(c)(act(ctx, o, i))
+				return printAnswer(c)(act(ctx, o, i))
 			})
 		},
 	}
-	by = byWhom(c)
-	c.Flags().StringVar(&owner, "owner", "", "refuse unless the group is this owner's")
+	by = addByFlags(c)
+	c.Flags().StringVar(&owner, "owner", "", "only if the group belongs to this owner")
 	if name != "seal" {
-		asks(c)
+		addYesFlag(c)
 	}
 	return c
 }
 
-// sureOfGroup asks before many members are moved.
-func sureOfGroup(ctx context.Context, c *cobra.Command, o ops.Grouping, id holdfast.ID) error {
-	if !mustAsk(c) {
+// confirmGroup asks for confirmation before an action that changes many members.
+func confirmGroup(ctx context.Context, c *cobra.Command, o ops.Grouping, id holdfast.ID) error {
+	if !mustConfirm(c) {
 		return nil
 	}
 	g, err := o.Group(ctx, id)
@@ -189,13 +189,13 @@ func sureOfGroup(ctx context.Context, c *cobra.Command, o ops.Grouping, id holdf
 	}
 	m := g.Group.Members
 	if c.Name() == "cancel" {
-		return sure(c, fmt.Sprintf("cancel %d of %d members?", m.Live(), m.Total))
+		return confirm(c, fmt.Sprintf("cancel %d of %d members?", m.Live(), m.Total))
 	}
-	return sure(c, fmt.Sprintf("send round %d failed and up to %d cancelled of %d members?", m.Failed, m.Cancelled, m.Total))
+	return confirm(c, fmt.Sprintf("retry %d failed and up to %d cancelled of %d members?", m.Failed, m.Cancelled, m.Total))
 }
 
-// answered prints what was done, unless it was not.
-func answered(c *cobra.Command) func(answer string, err error) error {
+// printAnswer returns a function that prints the answer, or returns the error.
+func printAnswer(c *cobra.Command) func(answer string, err error) error {
 	return func(answer string, err error) error {
 		if err == nil {
 			fmt.Fprintln(c.OutOrStdout(), printable(answer))

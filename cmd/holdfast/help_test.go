@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func TestTheManualHasAPageForEveryVerb(t *testing.T) {
+func TestTheManualHasAPageForEveryCommand(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "man1")
-	if code, _, talk := command(t, "man", folder); code != exitOK {
-		t.Fatal(talk)
+	if code, _, stderr := command(t, "man", folder); code != exitOK {
+		t.Fatal(stderr)
 	}
 	var missing []string
 	var look func(c *cobra.Command)
@@ -36,52 +36,52 @@ func TestTheManualHasAPageForEveryVerb(t *testing.T) {
 	ok(t, err)
 	for _, said := range []string{"Exit codes", "77"} {
 		if !strings.Contains(string(text), said) {
-			t.Errorf("the manual does not say %q", said)
+			t.Errorf("the manual does not contain %q", said)
 		}
 	}
 }
 
-func TestEveryVerbSaysWhatItDoesAndHidesTheStoresPassword(t *testing.T) {
+func TestEveryCommandHasHelpAndHidesTheStoresPassword(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://u:hunter2@127.0.0.1:1/x")
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		if c.Short == "" && !c.Hidden {
-			t.Errorf("%s says nothing about itself", c.CommandPath())
+			t.Errorf("%s has no help", c.CommandPath())
 		}
 		if strings.Contains(c.UsageString(), "hunter2") {
-			t.Errorf("the help of %s tells the password", c.CommandPath())
+			t.Errorf("the help of %s shows the password", c.CommandPath())
 		}
 		for _, below := range c.Commands() {
 			look(below)
 		}
 	}
 	look(newRoot())
-	code, out, talk := command(t, "config")
+	code, out, stderr := command(t, "config")
 	if code != exitOK || strings.Contains(out, "hunter2") || !strings.Contains(out, "u:xxxxx@") || !strings.Contains(out, "DATABASE_URL") {
-		t.Errorf("exit %d\n%s%s", code, out, talk)
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 	if _, out, _ := command(t, "config", "--lease", "7s", "--json"); !strings.Contains(out, `"from": "--lease"`) {
 		t.Error(out)
 	}
 }
 
-func TestAShellIsOfferedTheNamesThereAre(t *testing.T) {
-	address, failed, _ := shelf(t)
-	follow(t, address, []step{{"breakers open gateway --actor ada", exitOK, "open"}, {"retry --actor ada " + failed.String(), exitOK, ""}})
+func TestShellCompletionOffersExistingNames(t *testing.T) {
+	address, failed, _ := newTestStore(t)
+	runSteps(t, address, []step{{"breakers open gateway --actor ada", exitOK, "open"}, {"retry --actor ada " + failed.String(), exitOK, ""}})
 	for line, want := range map[string]string{
 		"jobs --queue": "default", "jobs --kind": "mail", "jobs --dependency": "gateway", "breakers close": "gateway", "jobs --state": "processing", "serve --auth": "keys", "keys create --scope": "admin",
 	} {
 		args := append([]string{"__complete"}, strings.Fields(line)...)
 		args = append(args[:2:2], append([]string{"--store", address}, args[2:]...)...)
-		// A shell gives up after a moment, and this machine may be busy: then it asks again.
-		until(t, line+" offers "+want, func() bool {
+		// Completion has a short time limit, and this machine may be busy: try again.
+		waitUntil(t, line+" offers "+want, func() bool {
 			_, out, _ := command(t, append(args, "")...)
 			return slices.Contains(strings.Split(out, "\n"), want)
 		})
 	}
 }
 
-func TestTheVersionIsSaid(t *testing.T) {
+func TestTheVersionIsPrinted(t *testing.T) {
 	if code, out, _ := command(t, "version"); code != exitOK || !strings.HasPrefix(out, "holdfast ") || !strings.Contains(out, "go1.") {
 		t.Error(out)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// TestMain lets the test binary be the command, so that verbs which start processes of their own can be tested.
+// TestMain lets the test binary act as the command, so that commands that start child processes can be tested.
 func TestMain(m *testing.M) {
 	if os.Getenv("HOLDFAST_TEST_AS_COMMAND") != "" || os.Args[0] == "holdfast-exec" {
 		main()
@@ -26,16 +26,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs the program in this process and answers with what a person would see.
-func command(t *testing.T, args ...string) (code int, out, talk string) {
+// command runs a command line in this process and returns its exit code and output.
+func command(t *testing.T, args ...string) (code int, out, stderr string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code = run(t.Context(), args, &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	var outBuffer, errBuffer bytes.Buffer
+	code = run(t.Context(), args, &outBuffer, &errBuffer)
+	return code, outBuffer.String(), errBuffer.String()
 }
 
-// shelf makes a store with a failed, a waiting and a scheduled job in it.
-func shelf(t *testing.T) (address string, failed, waiting holdfast.ID) {
+// newTestStore makes a store with a failed, a waiting and a scheduled job in it.
+func newTestStore(t *testing.T) (address string, failed, waiting holdfast.ID) {
 	t.Helper()
 	ctx := t.Context()
 	address = filepath.Join(t.TempDir(), "jobs.db")
@@ -63,8 +63,8 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
-	address, failed, waiting := shelf(t)
+func TestOperatorCommandsDoWhatTheySay(t *testing.T) {
+	address, failed, waiting := newTestStore(t)
 	for _, step := range []struct {
 		args []string
 		code int
@@ -85,36 +85,36 @@ func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
 		{[]string{"retry", failed.String(), "--actor", "ada", "--reason", "again"}, exitConflict, ""},
 		{[]string{"cancel", waiting.String(), "--actor", "ada"}, exitOK, "cancelled"},
 		{[]string{"story", waiting.String()}, exitOK, "cancelled by ada"},
-		{[]string{"doctor"}, exitOK, "no promise is broken in 3 jobs"},
+		{[]string{"doctor"}, exitOK, "no invariant is broken in 3 jobs"},
 	} {
-		code, out, talk := command(t, append(step.args, "--store", address)...)
+		code, out, stderr := command(t, append(step.args, "--store", address)...)
 		if code != step.code || !strings.Contains(out, step.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, stderr)
 		}
-		if step.code != exitOK && oneLine(talk) == "" {
-			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		if step.code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), stderr)
 		}
 	}
 }
 
-// oneLine is the line, if there is exactly one.
-func oneLine(talk string) string {
-	line, rest, _ := strings.Cut(talk, "\n")
+// oneLine returns the text if it is exactly one line, and otherwise nothing.
+func oneLine(stderr string) string {
+	line, rest, _ := strings.Cut(stderr, "\n")
 	if rest != "" {
 		return ""
 	}
 	return line
 }
 
-func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
+func TestInvalidUsageIsReportedInOneLine(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
 		ok(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	newer, _, _ := shelf(t)
-	edit(t, newer, "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
+	newer, _, _ := newTestStore(t)
+	execSQL(t, newer, "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
 	for _, refused := range []struct {
 		what string
 		args []string
@@ -130,21 +130,21 @@ func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
 		{"no store at all", []string{"doctor", "--store", ""}, exitUsage, "--store"},
 		{"a job id that is none", []string{"explain", "--store", newer, "17"}, exitUsage, "not a job id"},
 		{"too few arguments", []string{"explain"}, exitUsage, "expected JOB"},
-		{"an unknown verb", []string{"nonsense"}, exitUsage, "no verb"},
+		{"an unknown command", []string{"nonsense"}, exitUsage, "unknown command"},
 		{"an unknown flag", []string{"jobs", "--bogus"}, exitUsage, "--bogus"},
 	} {
-		code, _, talk := command(t, refused.args...)
-		if code != refused.code || !strings.Contains(oneLine(talk), refused.says) {
-			t.Errorf("%s: exit %d and %q, want %d and one line with %q", refused.what, code, talk, refused.code, refused.says)
+		code, _, stderr := command(t, refused.args...)
+		if code != refused.code || !strings.Contains(oneLine(stderr), refused.says) {
+			t.Errorf("%s: exit %d and %q, want %d and one line with %q", refused.what, code, stderr, refused.code, refused.says)
 		}
-		if strings.Contains(talk, "hunter2") {
-			t.Errorf("%s: the password is in %q", refused.what, talk)
+		if strings.Contains(stderr, "hunter2") {
+			t.Errorf("%s: the password is in %q", refused.what, stderr)
 		}
 	}
 }
 
-// edit does what nobody should do.
-func edit(t *testing.T, address, statement string) {
+// execSQL changes the database directly.
+func execSQL(t *testing.T, address, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", address)
 	ok(t, err)
@@ -162,16 +162,16 @@ func TestDoctorFindsARowThatWasChangedByHand(t *testing.T) {
 		"a token set back":                   "UPDATE holdfast_finished SET token = 0",
 		"a failure counted away":             "UPDATE holdfast_finished SET failures = 0",
 	} {
-		address, _, _ := shelf(t)
-		edit(t, address, statement)
-		code, out, talk := command(t, "doctor", "--store", address)
-		if code != exitError || !strings.Contains(out, "BROKEN PROMISE") {
-			t.Errorf("%s: exit %d\n%s%s", what, code, out, talk)
+		address, _, _ := newTestStore(t)
+		execSQL(t, address, statement)
+		code, out, stderr := command(t, "doctor", "--store", address)
+		if code != exitError || !strings.Contains(out, "BROKEN INVARIANT") {
+			t.Errorf("%s: exit %d\n%s%s", what, code, out, stderr)
 		}
 	}
 }
 
-func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
+func TestTheDemoSucceedsAndRemovesItsFiles(t *testing.T) {
 	t.Parallel()
 	ctx, enough := context.WithTimeout(t.Context(), demoLimit)
 	defer enough()
@@ -182,7 +182,7 @@ func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the demo failed: %v\n%s", err, out)
 	}
-	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no promise is broken"} {
+	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no invariant is broken"} {
 		if !strings.Contains(string(out), expected) {
 			t.Errorf("the demo did not show %q:\n%s", expected, out)
 		}

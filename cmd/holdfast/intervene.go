@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// onJob makes a verb that intervenes in one job, with actor and reason.
-func onJob(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
+// jobActionCommand makes a command that intervenes in one job. The intervention is recorded with actor and reason.
+func jobActionCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
 	var i holdfast.Intervention
 	c := &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
@@ -30,43 +30,43 @@ func onJob(name, short string, act func(ctx context.Context, o ops.Desk, i holdf
 			})
 		},
 	}
-	c.Flags().StringVar(&i.Actor, "actor", me(), "who does this")
-	c.Flags().StringVar(&i.Reason, "reason", "", "why, for the job's story")
-	c.Flags().StringVar(&i.Request, "request", "", "the id of the request or ticket in which it was asked for")
-	c.Flags().StringVar(&i.Owner, "owner", "", "refuse unless the job is this owner's")
+	c.Flags().StringVar(&i.Actor, "actor", currentUser(), "person who does this")
+	c.Flags().StringVar(&i.Reason, "reason", "", "reason, for the job's story")
+	c.Flags().StringVar(&i.Request, "request", "", "id of the request or ticket, for the audit log")
+	c.Flags().StringVar(&i.Owner, "owner", "", "only if the job belongs to this owner")
 	if name == "retry" {
-		c.Flags().DurationVar(&i.StuckAfter, "stuck-after", 0, "also take it from a worker that has been at it for longer than this")
+		c.Flags().DurationVar(&i.StuckAfter, "stuck-after", 0, "also take a processing job from its worker, if it has run for longer than this")
 	}
 	return c
 }
 
-// me is who the operating system says the person is.
-func me() string {
-	if who, err := user.Current(); err == nil && who.Username != "" {
-		return who.Username
+// currentUser returns the name of the user who runs this command.
+func currentUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
 	}
 	return os.Getenv("USER")
 }
 
 func retryCommand() *cobra.Command {
-	return onJob("retry", "Send a failed, waiting or stuck job round again at once", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("retry", "Retry a failed, waiting or stuck job now", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		ahead, err := o.Retry(ctx, i)
-		return fmt.Sprintf("queued again, %d ahead of it", ahead), err
+		return fmt.Sprintf("queued again, %d jobs ahead of it", ahead), err
 	})
 }
 
 func cancelCommand() *cobra.Command {
-	return onJob("cancel", "Cancel a queued job, or ask a processing one to stop", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("cancel", "Cancel a queued job, or request cancellation of a processing one", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		state, err := o.Cancel(ctx, i)
 		if state == holdfast.Processing {
-			return "asked to stop: it ends cancelled as soon as its worker lets go", err
+			return "cancellation requested: the job is cancelled when its worker stops", err
 		}
 		return "cancelled", err
 	})
 }
 
 func discardCommand() *cobra.Command {
-	return onJob("discard", "Take a failed job off the dead letters (a reason is required)", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("discard", "Remove a job from the dead letters (--reason is required)", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		return "discarded", o.Discard(ctx, i)
 	})
 }

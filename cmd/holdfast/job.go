@@ -15,11 +15,11 @@ import (
 
 func jobCommand() *cobra.Command {
 	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (holdfast.Job, error) { return o.Job(ctx, id) }
-	return aboutJob("job", "Tell all that is known of one job: its facts, where it stands, its result", ask, printJob)
+	return jobQueryCommand("job", "Show one job: its attributes, state, last failure and result", ask, printJob)
 }
 
 func printJob(out io.Writer, job holdfast.Job) {
-	say := sayer(out)
+	say := labelled(out)
 	known := func(what, text string) {
 		if text != "" {
 			say(what, "%s", text)
@@ -27,7 +27,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	}
 	at := func(what string, t time.Time) {
 		if !t.IsZero() {
-			say(what, "%s", moment(t))
+			say(what, "%s", formatTime(t))
 		}
 	}
 	say("job", "%s", job.ID)
@@ -38,7 +38,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	if !job.Group.IsZero() {
 		say("group", "%s", job.Group)
 	}
-	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, %d interrupts", standing(job), job.Attempt(), job.Generation, job.Failures, job.Crashes, job.Interrupts)
+	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, released %d times", stateText(job), job.Attempt(), job.Generation, job.Failures, job.Crashes, job.Interrupts)
 	at("created", job.CreatedAt)
 	at("due", job.DueAt)
 	at("started", job.StartedAt)

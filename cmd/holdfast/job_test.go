@@ -29,11 +29,11 @@ func TestErrorGroupsShowWhatTheErrorsSaid(t *testing.T) {
 		return holdfast.Job{ID: holdfast.NewID(), State: holdfast.Failed, LastFailure: &holdfast.Failure{Code: "UNKNOWN", Detail: detail}}
 	}
 	var list, one bytes.Buffer
-	printGroups(&list, []holdfast.ErrorGroup{group}, "")
+	printErrorGroups(&list, []holdfast.ErrorGroup{group}, "")
 	if !strings.Contains(list.String(), "ERROR") || !strings.Contains(list.String(), "dial tcp: refused") || strings.Contains(list.String(), "goroutine") {
 		t.Errorf("the list:\n%s", list.String())
 	}
-	printTrouble(&one, ops.Trouble{Group: group, Jobs: []holdfast.Job{failed("dial tcp: refused"), failed("dial tcp: no route"), failed("dial tcp: refused")}})
+	printErrorGroup(&one, ops.Trouble{Group: group, Jobs: []holdfast.Job{failed("dial tcp: refused"), failed("dial tcp: no route"), failed("dial tcp: refused")}})
 	if text := one.String(); strings.Count(text, "sample ") != 2 || !strings.Contains(text, "dial tcp: no route") {
 		t.Errorf("the group:\n%s", text)
 	}

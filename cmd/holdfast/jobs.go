@@ -14,8 +14,8 @@ import (
 
 func jobsCommand() *cobra.Command {
 	var f holdfast.Filter
-	var state, taken, group string
-	var expected bool
+	var state, redriveOf, group string
+	var benign bool
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, newest first",
@@ -25,10 +25,10 @@ func jobsCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			f.State = holdfast.State(state)
 			if c.Flags().Changed("benign") {
-				f.Benign = &expected
+				f.Benign = &benign
 			}
-			if taken != "" {
-				if f.Redrive, err = holdfast.ParseID(taken); err != nil {
+			if redriveOf != "" {
+				if f.Redrive, err = holdfast.ParseID(redriveOf); err != nil {
 					return err
 				}
 			}
@@ -51,32 +51,32 @@ func jobsCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
-	selector(c, &f)
-	flags.StringVar(&taken, "redrive", "", "only what this redrive took")
+	flags.StringVar(&state, "state", "", "only in this state: queued, processing, complete, failed or cancelled")
+	addFilterFlags(c, &f)
+	flags.StringVar(&redriveOf, "redrive", "", "only jobs that this redrive sent")
 	flags.StringVar(&group, "group", "", "only members of this group")
-	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that are neither discarded nor benign")
-	flags.BoolVar(&expected, "benign", false, "only jobs that failed as was to be expected; --benign=false: only those that failed otherwise")
-	flags.BoolVar(&f.Retrying, "retrying", false, "only queued jobs that failed before")
-	flags.StringVar(&f.Worker, "worker", "", "only those in this worker's hands")
-	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only dead letters: failed jobs that are neither discarded nor benign")
+	flags.BoolVar(&benign, "benign", false, "only jobs with a benign failure; --benign=false: only jobs with another failure")
+	flags.BoolVar(&f.Retrying, "retrying", false, "only queued jobs that have failed before")
+	flags.StringVar(&f.Worker, "worker", "", "only jobs that this worker is processing")
+	flags.IntVar(&f.Limit, "limit", 50, "number of jobs, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
-// selector adds the flags by which jobs are selected.
-func selector(c *cobra.Command, f *holdfast.Filter) {
+// addFilterFlags adds the flags that select jobs.
+func addFilterFlags(c *cobra.Command, f *holdfast.Filter) {
 	flags := c.Flags()
-	flags.StringVar(&f.Kind, "kind", "", "only this kind")
-	flags.StringVar(&f.Queue, "queue", "", "only this queue")
-	flags.StringVar(&f.Owner, "owner", "", "only this owner's")
-	flags.StringVar(&f.Tag, "tag", "", "only with this tag")
-	flags.StringVar(&f.Dependency, "dependency", "", "only those that call this")
-	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
-	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only with this fingerprint of the last failure: of this error group")
-	flags.IntVar(&f.Generation, "generation", 0, "only in this generation; 1: never sent round again")
-	flags.DurationVar(&f.OlderThan, "older-than", 0, "only enqueued longer ago than this")
-	flags.DurationVar(&f.YoungerThan, "younger-than", 0, "only enqueued less long ago than this")
+	flags.StringVar(&f.Kind, "kind", "", "only jobs of this kind")
+	flags.StringVar(&f.Queue, "queue", "", "only jobs in this queue")
+	flags.StringVar(&f.Owner, "owner", "", "only jobs of this owner")
+	flags.StringVar(&f.Tag, "tag", "", "only jobs with this tag")
+	flags.StringVar(&f.Dependency, "dependency", "", "only jobs that call this dependency")
+	flags.StringVar(&f.Code, "code", "", "only jobs whose last failure has this code")
+	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only jobs of this error group: whose last failure has this fingerprint")
+	flags.IntVar(&f.Generation, "generation", 0, "only jobs in this generation; 1: never retried manually or redriven")
+	flags.DurationVar(&f.OlderThan, "older-than", 0, "only jobs older than this")
+	flags.DurationVar(&f.YoungerThan, "newer-than", 0, "only jobs newer than this")
 }
 
 func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
@@ -90,7 +90,7 @@ func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
 		if job.LastFailure != nil {
 			code = job.LastFailure.Code
 		}
-		rows[n] = []string{job.ID.String(), standing(job), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), moment(job.CreatedAt), moment(job.DueAt)}
+		rows[n] = []string{job.ID.String(), stateText(job), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), formatTime(job.CreatedAt), formatTime(job.DueAt)}
 	}
 	table(out, []string{"JOB", "STATE", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "CREATED", "DUE"}, rows)
 	if cursor != "" {
@@ -98,10 +98,10 @@ func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
 	}
 }
 
-// standing says where a job stands, and whether it waits for other members of its group.
-func standing(job holdfast.Job) string {
+// stateText is the state of a job, and whether it waits for other members of its group.
+func stateText(job holdfast.Job) string {
 	if job.Waiting {
-		return "queued (waits)"
+		return "queued (waiting)"
 	}
 	return string(job.State)
 }

@@ -14,11 +14,11 @@ import (
 )
 
 func keysCommand() *cobra.Command {
-	c := listKeysCommand("keys", "Show, make and revoke API keys")
+	c := listKeysCommand("keys", "List, create and revoke API keys")
 	c.Example = `  holdfast keys create --name ada --scope admin
   holdfast keys create --name shop --scope operator --owner acme --expire-in 720h
   holdfast keys revoke 4f2a91c07be3`
-	c.AddCommand(listKeysCommand("list", "List keys, the newest first"), makeKeyCommand(), revokeKeyCommand())
+	c.AddCommand(listKeysCommand("list", "List keys, newest first"), createKeyCommand(), revokeKeyCommand())
 	return c
 }
 
@@ -39,18 +39,18 @@ func listKeysCommand(name, short string) *cobra.Command {
 
 func printKeys(out io.Writer, keys []apikey.Key) {
 	if len(keys) == 0 {
-		fmt.Fprintln(out, "no key was ever made: see 'holdfast keys create --help'")
+		fmt.Fprintln(out, "no keys: see 'holdfast keys create --help'")
 		return
 	}
 	rows := make([][]string, len(keys))
 	for n, k := range keys {
-		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(boundTo(k)), keyState(k), moment(k.CreatedAt), moment(k.ExpireAt), moment(k.UsedAt)}
+		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(keyLimits(k)), keyState(k), formatTime(k.CreatedAt), formatTime(k.ExpireAt), formatTime(k.UsedAt)}
 	}
-	table(out, []string{"KEY", "NAME", "SCOPE", "BOUND TO", "STATE", "MADE", "EXPIRES", "USED"}, rows)
+	table(out, []string{"KEY", "NAME", "SCOPE", "LIMITED TO", "STATE", "CREATED", "EXPIRES", "USED"}, rows)
 }
 
-// boundTo says what a key is bound to.
-func boundTo(k apikey.Key) string {
+// keyLimits lists the owner, queues and kinds that a key is limited to.
+func keyLimits(k apikey.Key) string {
 	var parts []string
 	if k.Owner != "" {
 		parts = append(parts, "owner "+printable(k.Owner))
@@ -71,26 +71,26 @@ func keyState(k apikey.Key) string {
 	case !k.Good(time.Now()):
 		return "expired"
 	}
-	return "good"
+	return "valid"
 }
 
-func makeKeyCommand() *cobra.Command {
-	var order apikey.Order
+func createKeyCommand() *cobra.Command {
+	var request apikey.Order
 	var scope string
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "create", Short: "Make a key and show it, this once", Args: cobra.NoArgs,
-		Long: `Makes a key. It is printed this once and kept nowhere: of its secret the store keeps a hash. Scopes: viewer (look), worker (enqueue, claim and
-settle), operator (look, enqueue and intervene), admin (everything). A key of a viewer or operator may be bound to an owner: it sees and touches nobody
-else's jobs. A worker's key may be bound to queues and kinds: it enqueues, claims and sees nothing else.`,
+		Use: "create", Short: "Create a key and print it once", Args: cobra.NoArgs,
+		Long: `Creates a key and prints it. The key cannot be printed again: the store keeps only a hash of it. Scopes: viewer (read), worker (enqueue, claim and
+settle), operator (read, enqueue and intervene), admin (everything). A viewer or operator key can be limited to an owner: it sees and changes only
+that owner's jobs. A worker key can be limited to queues and kinds: it enqueues, claims and sees only jobs of these.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			order.Scope = apikey.Scope(scope)
+			request.Scope = apikey.Scope(scope)
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				known, err := o.Keys(ctx)
 				if err != nil {
 					return err
 				}
-				k, text, err := o.MakeKey(ctx, order, *by)
+				k, text, err := o.MakeKey(ctx, request, *by)
 				if err != nil {
 					return err
 				}
@@ -100,34 +100,34 @@ else's jobs. A worker's key may be bound to queues and kinds: it enqueues, claim
 				}{k, text}
 				return show(c, answer, func(out io.Writer) {
 					fmt.Fprintln(out, text)
-					fmt.Fprintf(c.ErrOrStderr(), "made key %s for %s, scope %s; it is shown this once\n", k.ID, printable(k.Name), k.Scope)
+					fmt.Fprintf(c.ErrOrStderr(), "created key %s for %s, scope %s; it is not shown again\n", k.ID, printable(k.Name), k.Scope)
 					if len(known) == 0 {
-						fmt.Fprintln(c.ErrOrStderr(), "it is the first key: servers of this store ask every caller for a key from now on (except with --auth off)")
+						fmt.Fprintln(c.ErrOrStderr(), "this is the first key: servers of this store require a key from every caller from now on (except with --auth off)")
 					}
 				})
 			})
 		},
 	}
-	c.Flags().StringVar(&order.Name, "name", "", "whose it is: the actor of what is done with it")
+	c.Flags().StringVar(&request.Name, "name", "", "name of its holder: the actor in the audit log")
 	c.Flags().StringVar(&scope, "scope", "", "viewer, worker, operator or admin")
-	c.Flags().StringVar(&order.Owner, "owner", "", "bind it to this owner")
-	c.Flags().StringSliceVar(&order.Queues, "queues", nil, "bind a worker's key to these queues")
-	c.Flags().StringSliceVar(&order.Kinds, "kinds", nil, "bind a worker's key to these kinds")
-	c.Flags().DurationVar(&order.ExpireIn, "expire-in", 0, "good for this long; for ever when left out")
-	by = byWhom(c)
+	c.Flags().StringVar(&request.Owner, "owner", "", "limit it to jobs of this owner (viewer, operator)")
+	c.Flags().StringSliceVar(&request.Queues, "queues", nil, "limit it to these queues (worker)")
+	c.Flags().StringSliceVar(&request.Kinds, "kinds", nil, "limit it to these kinds (worker)")
+	c.Flags().DurationVar(&request.ExpireIn, "expire-in", 0, "how long it is valid; without it, forever")
+	by = addByFlags(c)
 	return c
 }
 
 func revokeKeyCommand() *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "revoke KEY", Short: "End a key; servers refuse it within a second", Args: exactly("key"),
+		Use: "revoke KEY", Short: "Revoke a key; servers refuse it within a second", Args: exactly("key"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)("revoked", o.RevokeKey(ctx, args[0], *by))
+				return printAnswer(c)("revoked", o.RevokeKey(ctx, args[0], *by))
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

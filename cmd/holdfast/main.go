@@ -1,5 +1,4 @@
-// Command holdfast looks after background jobs: it shows them, explains them, intervenes, and audits the promises the
-// library makes. One file a verb.
+// Command holdfast serves, inspects and operates background jobs. Each command is in a file of its own.
 package main
 
 import (
@@ -17,49 +16,49 @@ import (
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
-// Exit codes, the only such table. A script can rely on them.
+// Exit codes. Scripts may rely on them.
 const (
 	exitOK          = 0
-	exitError       = 1 // something went wrong, or the audit found something
-	exitUsage       = 2 // the command line or an argument makes no sense
+	exitError       = 1 // an error, or the integrity check has findings
+	exitUsage       = 2 // a flag or an argument is invalid
 	exitNotFound    = 3
-	exitConflict    = 4  // what the store holds stands against it
-	exitUnavailable = 75 // the store or the server cannot be used now: the same command may work later
-	exitForbidden   = 77 // the key is missing, not good, or may not do this
+	exitConflict    = 4  // the present state does not allow it
+	exitUnavailable = 75 // the store or the server is unavailable: the same command may succeed later
+	exitForbidden   = 77 // the key is missing or invalid, or does not allow this
 )
 
-// exitCodes is the table as people read it.
-const exitCodes = `Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 75 the store or the server cannot be used now, 77 the key
-is missing or may not do this.`
+// exitCodes documents the exit codes in the help text.
+const exitCodes = `Exit codes: 0 success, 1 error or finding, 2 invalid usage, 3 not found, 4 conflict, 75 the store or the server is unavailable, 77 the key is
+missing, invalid or not allowed to do this.`
 
-// errFound ends a command whose findings are already printed.
-var errFound = errors.New("found something")
+// errFindings ends a command with exitError and no further message: its findings are already printed.
+var errFindings = errors.New("findings")
 
 func main() {
-	execjob.Main() // first: a process that sets limits on a program becomes it here
+	execjob.Main() // first: a child process that sets resource limits for a program execs that program here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole program but for the process around it. Data goes to out, talk goes to talk.
-func run(ctx context.Context, args []string, out, talk io.Writer) int {
+// run executes one command line and returns its exit code. Data goes to out, messages and errors go to errOut.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	out, talk = &plainWriter{to: out}, &plainWriter{to: talk}
+	out, errOut = &plainWriter{to: out}, &plainWriter{to: errOut}
 	root.SetOut(out)
-	root.SetErr(talk)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, errFound) {
+	if err != nil && !errors.Is(err, errFindings) {
 		hint := ""
 		if errors.Is(err, api.ErrUnauthenticated) {
-			hint = "; here the key is given by HOLDFAST_KEY, HOLDFAST_KEY_FILE, --key or --key-file"
+			hint = "; set HOLDFAST_KEY or HOLDFAST_KEY_FILE, or pass --key or --key-file"
 		}
-		said := err.Error()
-		if usage := (*usageError)(nil); !errors.As(err, &usage) { // a server or a store said it: it is one line
-			said = strings.ReplaceAll(said, "\n", "; ")
+		message := err.Error()
+		if usage := (*usageError)(nil); !errors.As(err, &usage) { // from a server or a store: always one line
+			message = strings.ReplaceAll(message, "\n", "; ")
 		}
-		fmt.Fprintf(talk, "holdfast: %s%s\n", said, hint)
+		fmt.Fprintf(errOut, "holdfast: %s%s\n", message, hint)
 	}
 	return exitCode(err)
 }

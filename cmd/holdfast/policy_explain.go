@@ -16,19 +16,19 @@ func policyExplainCommand() *cobra.Command {
 	var q ops.PolicyQuestion
 	var job string
 	c := &cobra.Command{
-		Use: "explain KIND [CODE [OWNER]]", Short: "Show which settings apply to failures of a kind, and which source gives each",
-		Long: `For every setting the sources are asked in this order, and the first that gives it applies: the job, the policy's owners, its kinds, the kind's
-policy in Go, the policy's codes, its defaults, the engine's policy in Go, the built-in default. Within each of them what is said about the code
-goes before what is said in general. Workers publish their policies in Go, so a server that was not built with them can show them.`,
+		Use: "explain KIND [CODE [OWNER]]", Short: "Show the settings that apply to failures of a kind, and the source of each",
+		Long: `For every setting the first source that defines it applies: the job, the policy's owners, its kinds, the kind's policy in Go, the policy's codes,
+its defaults, the engine's policy in Go, the built-in default. Within a source, a value for the code comes before a general value. Workers publish
+their policies in Go, so every server can show them.`,
 		Example: `  holdfast policy explain mail
   holdfast policy explain mail RATE_LIMITED acme
   holdfast policy explain --job JOB`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 3:
-				return usage(c, fmt.Errorf("%d words: give a kind, a code and an owner", len(args)))
+				return usage(c, fmt.Errorf("%d arguments: expected KIND [CODE [OWNER]]", len(args)))
 			case len(args) == 0 && job == "":
-				return usage(c, fmt.Errorf("no kind is named: give one, or --job"))
+				return usage(c, fmt.Errorf("expected a KIND, or --job"))
 			}
 			return nil
 		},
@@ -52,12 +52,12 @@ goes before what is said in general. Workers publish their policies in Go, so a 
 			})
 		},
 	}
-	c.Flags().StringVar(&job, "job", "", "explain the settings of this job; it gives what is not named")
-	c.Flags().StringVar(&q.Dependency, "dependency", "", "what such jobs call; by default what the live workers of the kind say")
+	c.Flags().StringVar(&job, "job", "", "explain the settings of this job; kind, code and owner default to the job's")
+	c.Flags().StringVar(&q.Dependency, "dependency", "", "dependency of the jobs; by default as live workers of the kind declare it")
 	return c
 }
 
-// printExplanation prints every setting with its source, and below it, in parentheses, what lower sources give.
+// printExplanation prints every setting with its source, and below it, in parentheses, the values of sources with lower precedence.
 func printExplanation(out io.Writer, e policy.Explanation) {
 	about := "failures of kind " + e.Kind
 	for _, one := range []struct{ what, name string }{{" with code ", e.Code}, {" of owner ", e.Owner}, {" that call ", e.Dependency}} {

@@ -33,40 +33,40 @@ codes:
 queues: {bulk: {no_retries: [{from: "9", to: "17:00"}]}}
 `
 
-func TestAPolicyWithFiveMistakesNamesAllFiveAndStartsNothing(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestAPolicyWithFiveMistakesNamesAllFiveAndAppliesNothing(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	file := policyFile(t, fiveMistakes)
 	for _, args := range [][]string{
 		{"policy", "check", file}, {"policy", "apply", file, "--actor", "ada", "--store", address},
 		{"policy", "simulate", "--file", file}, {"policy", "whatif", "--file", file, "--store", address},
 	} {
-		code, out, talk := command(t, args...)
+		code, out, stderr := command(t, args...)
 		if code != exitUsage || out != "" {
 			t.Errorf("%v: exit %d\n%s", args, code, out)
 		}
 		for _, line := range []string{"line 2: ", "line 3: ", "line 5: ", "line 7: ", "line 8: "} {
-			if strings.Count(talk, line) != 1 {
-				t.Errorf("%v: %q is missing from\n%s", args, line, talk)
+			if strings.Count(stderr, line) != 1 {
+				t.Errorf("%v: %q is missing from\n%s", args, line, stderr)
 			}
 		}
 	}
-	if code, _, talk := command(t, "policy", "show", "--store", address); code != exitNotFound || !strings.Contains(talk, "no policy is applied") {
-		t.Errorf("something was applied: exit %d, %s", code, talk)
+	if code, _, stderr := command(t, "policy", "show", "--store", address); code != exitNotFound || !strings.Contains(stderr, "no policy is applied") {
+		t.Errorf("something was applied: exit %d, %s", code, stderr)
 	}
 }
 
 func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
-	address, _, _ := shelf(t)
+	address, _, _ := newTestStore(t)
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\ncodes: {PRESS_JAM: {max_attempts: 2}}\n")
-	own := []string{"--own-code", "PRESS_JAM"}
+	allowed := []string{"--allow-code", "PRESS_JAM"}
 	for _, step := range []struct {
 		args []string
 		code int
 		says string
 	}{
-		{[]string{"policy", "check", file}, exitOK, "is sound"},
+		{[]string{"policy", "check", file}, exitOK, "is valid"},
 		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada", "--reason", "trial"}, exitOK, "applied as version 1"},
-		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada"}, exitOK, "nothing changed: this is version 1 already"},
+		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada"}, exitOK, "unchanged: this policy is already applied as version 1"},
 		{[]string{"policy", "show", "--store", address}, exitOK, "max_attempts: 4"},
 		{[]string{"policy", "show", "--store", address, "--json"}, exitOK, `"version": 1`},
 		{[]string{"policy", "simulate", "--store", address, "--outage", "15s"}, exitOK, "complete after 23s and 3 attempts"},
@@ -81,50 +81,50 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 		{[]string{"policy", "whatif", "--file", file, "--jobs", "0", "--store", address}, exitUsage, ""},
 		{[]string{"policy", "check", file + ".missing"}, exitUsage, ""},
 		{[]string{"policy", "apply", file, "--store", address, "--actor", ""}, exitUsage, ""},
-		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "7"}, exitConflict, ""},
-		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "1", "--reason", "trial over"}, exitOK, "removed"},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--if-version", "7"}, exitConflict, ""},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--if-version", "1", "--reason", "trial over"}, exitOK, "removed"},
 		{[]string{"policy", "remove", "--store", address, "--actor", "ada"}, exitNotFound, ""},
 		{[]string{"policy", "show", "--store", address}, exitNotFound, ""},
 		{[]string{"policy", "frobnicate"}, exitUsage, ""},
 	} {
-		code, out, talk := command(t, append(step.args, own...)...)
+		code, out, stderr := command(t, append(step.args, allowed...)...)
 		if code != step.code || !strings.Contains(out, step.says) {
-			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, stderr)
 		}
-		if step.code != exitOK && oneLine(talk) == "" {
-			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		if step.code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), stderr)
 		}
 	}
 }
 
-func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
-	address, _, _ := shelf(t)
+func TestApplyRecordsTheActorAndRefusesAConcurrentChange(t *testing.T) {
+	address, _, _ := newTestStore(t)
 	ctx := t.Context()
 	jobs, err := store.Open(ctx, address)
 	ok(t, err)
 	defer jobs.Close()
 	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
 	ok(t, err)
-	_, err = applyPolicy(ctx, deskOf(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
+	_, err = applyPolicy(ctx, newDesk(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
 	ok(t, err)
 	events, err := jobs.Events(ctx, "policy", 10)
 	ok(t, err)
 	if len(events) != 1 || events[0].Actor != "ada" || events[0].Reason != "calmer" || events[0].Name != "applied" {
 		t.Errorf("%+v", events)
 	}
-	late := lateReader{jobs}
-	if _, err := applyPolicy(ctx, deskOf(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
-		t.Errorf("the slower one was not refused: %v", err)
+	late := staleReader{jobs}
+	if _, err := applyPolicy(ctx, newDesk(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
+		t.Errorf("the concurrent change was not refused: %v", err)
 	}
 }
 
-// A lateReader knows nothing of what was kept in the meantime.
-type lateReader struct{ holdfast.Store }
+// A staleReader does not see records that were kept in the meantime.
+type staleReader struct{ holdfast.Store }
 
-func (r lateReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
+func (r staleReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
 
-// publishes does what a worker with codes of its own does when it starts.
-func publishes(t *testing.T, address string, codes ...failure.Code) {
+// publishCodes publishes failure codes as a worker does when it starts.
+func publishCodes(t *testing.T, address string, codes ...failure.Code) {
 	t.Helper()
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)
@@ -134,54 +134,54 @@ func publishes(t *testing.T, address string, codes ...failure.Code) {
 	ok(t, jobs.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v1", nil)}))
 }
 
-func TestCodesThatAWorkerPublishedAreKnownToEveryVerbNearAndFar(t *testing.T) {
-	address, _, _ := shelf(t)
-	publishes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
+func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	publishCodes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\nkinds: {print: {codes: {PRESS_JAM: {max_attempts: 2}}}}\n")
-	for _, at := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
+	for _, at := range [][]string{{"--store", address}, {"--server", startTestServer(t, address)}} {
 		for _, step := range []struct {
 			line string
 			code int
 			says string
 		}{
-			{"codes --own", exitOK, "Open the lid."},
-			{"codes show PRESS_JAM", exitOK, "worker v1, gone since"},
+			{"codes --custom", exitOK, "Open the lid."},
+			{"codes show PRESS_JAM", exitOK, "worker v1, last seen"},
 			{"codes show PRES_JAM", exitNotFound, "did you mean PRESS_JAM?"},
-			{"policy check " + file, exitOK, "is sound"},
+			{"policy check " + file, exitOK, "is valid"},
 			{"policy simulate --kind mail --code PRESS_JAM --file " + file, exitOK, "failed after 1s and 1 attempts"},
 			{"policy apply " + file + " --actor ada", exitOK, ""},
 			{"policy simulate --kind mail --code PRESS_JAM", exitOK, "failed after 1s and 1 attempts"},
 			{"policy show", exitOK, "# followed by 0 of 0 live workers"},
 		} {
-			code, out, talk := command(t, append(words(step.line), at...)...)
-			if code != step.code || !strings.Contains(out+talk, step.says) {
-				t.Errorf("holdfast %s %s: exit %d, want %d with %q\n%s%s", step.line, at[0], code, step.code, step.says, out, talk)
+			code, out, stderr := command(t, append(splitArgs(step.line), at...)...)
+			if code != step.code || !strings.Contains(out+stderr, step.says) {
+				t.Errorf("holdfast %s %s: exit %d, want %d with %q\n%s%s", step.line, at[0], code, step.code, step.says, out, stderr)
 			}
 		}
 	}
-	if code, _, talk := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(talk, "nothing defines") {
-		t.Errorf("without a store: exit %d, %s", code, talk)
+	if code, _, stderr := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(stderr, "nothing defines") {
+		t.Errorf("without a store: exit %d, %s", code, stderr)
 	}
 }
 
-func TestWhatIfJudgesACodeOfAnApplicationAsItsWorkersDo(t *testing.T) {
-	address, _, _ := shelf(t)
-	publishes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
+func TestWhatIfUsesPublishedCodesAndWarnsOfUndefinedOnes(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	publishCodes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
 	file := policyFile(t, "defaults: {max_attempts: 6}\n")
 	for _, c := range []struct{ code, attempts, warning string }{
 		{"SMTP_REFUSED", "1 -> 1", ""},
 		{"NO_LONGER_DEFINED", "1 -> 6", "warning: nothing defines the code NO_LONGER_DEFINED (jobs that failed with it: 1)"},
 	} {
-		failsWith(t, address, strings.ToLower(c.code), c.code)
-		code, out, talk := command(t, "policy", "whatif", "--file", file, "--kind", strings.ToLower(c.code), "--store", address)
+		failJob(t, address, strings.ToLower(c.code), c.code)
+		code, out, stderr := command(t, "policy", "whatif", "--file", file, "--kind", strings.ToLower(c.code), "--store", address)
 		if code != exitOK || !strings.Contains(out, c.attempts) || !strings.Contains(out, c.warning) || (c.warning == "") == strings.Contains(out, "warning") {
-			t.Errorf("exit %d\n%s%s", code, out, talk)
+			t.Errorf("exit %d\n%s%s", code, out, stderr)
 		}
 	}
 }
 
-// failsWith enqueues a job of a kind in a queue of the same name and has its first attempt end the job with a failure code.
-func failsWith(t *testing.T, address, kind, code string) {
+// failJob enqueues a job of a kind in a queue of the same name and lets its first attempt fail for good with a failure code.
+func failJob(t *testing.T, address, kind, code string) {
 	t.Helper()
 	jobs, err := store.Open(t.Context(), address)
 	ok(t, err)

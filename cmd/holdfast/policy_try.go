@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// withPolicy hands over the policy of --file, or else the one that a store's workers follow.
+// withPolicy calls do with the policy of --file, or else with the policy that is applied to the store.
 func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 	if name, _ := c.Flags().GetString("file"); name != "" {
 		return withPolicyFile(c, name, do)
@@ -31,7 +31,7 @@ func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 		}
 		set, _, err := policy.ParseLenient([]byte(applied.Text), catalog.TaxonomyOf(codes))
 		if err != nil {
-			return &usageError{fmt.Errorf("the applied policy cannot be used:\n%w", err)}
+			return &usageError{fmt.Errorf("the applied policy is invalid:\n%w", err)}
 		}
 		return do(set)
 	})
@@ -43,8 +43,8 @@ func policySimulateCommand() *cobra.Command {
 	var at string
 	c := &cobra.Command{
 		Use:   "simulate",
-		Short: "Play one job through an outage: when each attempt runs, what holds it, when it gives up",
-		Example: `  holdfast policy simulate --file policy.yaml --kind convert --code GW_5XX --outage 10m --take 1s
+		Short: "Simulate one job during an outage: when attempts run, what holds the job, when it gives up",
+		Example: `  holdfast policy simulate --file policy.yaml --kind convert --code GW_5XX --outage 10m --attempt-duration 1s
   holdfast policy simulate --file policy.yaml --kind convert --outage 1h --breaker --dependency gateway --traffic 5
   holdfast policy simulate --file policy.yaml --kind convert --code RATE_LIMITED --outage 30m --retry-after 90s`,
 		Args: cobra.NoArgs,
@@ -52,7 +52,7 @@ func policySimulateCommand() *cobra.Command {
 			if outage < 0 || from < 0 || scene.Take < 0 || scene.RetryAfter < 0 || !(scene.Traffic >= 0) {
 				return usage(c, fmt.Errorf("durations and traffic cannot be negative"))
 			}
-			if scene.At, err = when("--at", at); err != nil {
+			if scene.At, err = parseTime("--at", at); err != nil {
 				return usage(c, err)
 			}
 			scene.Outage = policy.Outage{From: from, To: from + outage}
@@ -63,31 +63,31 @@ func policySimulateCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.String("file", "", "the policy; the one applied to --store when left out")
-	flags.StringVar(&scene.Kind, "kind", "", "the job's kind")
-	flags.StringVar(&scene.Owner, "owner", "", "its owner")
-	flags.StringVar(&scene.Queue, "queue", "", "its queue")
-	flags.StringVar(&scene.Dependency, "dependency", "", "what it calls")
-	flags.StringVar(&scene.Code, "code", "DEPENDENCY_DOWN", "how its attempts fail during the outage")
-	flags.DurationVar(&scene.RetryAfter, "retry-after", 0, "the wait that the dependency asks for during the outage; none when left out")
-	flags.DurationVar(&outage, "outage", time.Hour, "how long the dependency is away")
-	flags.DurationVar(&from, "outage-from", 0, "how long after the job's enqueue that begins")
-	flags.DurationVar(&scene.Take, "take", time.Second, "how long an attempt takes")
-	flags.BoolVar(&scene.Breaker, "breaker", false, "let the dependency's breaker watch")
-	flags.Float64Var(&scene.Traffic, "traffic", 5, "calls a second that others make, for the breaker to see")
-	flags.StringVar(&at, "at", "", "when the job is enqueued, such as 2026-05-04T08:55:00Z, for windows; they are left out without it")
-	flags.Uint64Var(&scene.Seed, "seed", 1, "chance: the same seed, the same jitter")
+	flags.String("file", "", "policy file; without it, the policy that is applied to the store")
+	flags.StringVar(&scene.Kind, "kind", "", "kind of the job")
+	flags.StringVar(&scene.Owner, "owner", "", "owner of the job")
+	flags.StringVar(&scene.Queue, "queue", "", "queue of the job")
+	flags.StringVar(&scene.Dependency, "dependency", "", "dependency that the job calls")
+	flags.StringVar(&scene.Code, "code", "DEPENDENCY_DOWN", "failure code of attempts during the outage")
+	flags.DurationVar(&scene.RetryAfter, "retry-after", 0, "Retry-After that the dependency returns during the outage; none by default")
+	flags.DurationVar(&outage, "outage", time.Hour, "duration of the outage")
+	flags.DurationVar(&from, "outage-start", 0, "start of the outage, after the job is enqueued")
+	flags.DurationVar(&scene.Take, "attempt-duration", time.Second, "duration of an attempt")
+	flags.BoolVar(&scene.Breaker, "breaker", false, "simulate the dependency's breaker")
+	flags.Float64Var(&scene.Traffic, "traffic", 5, "with --breaker: calls per second by other jobs")
+	flags.StringVar(&at, "at", "", "time at which the job is enqueued, such as 2026-05-04T08:55:00Z; without it, time windows are ignored")
+	flags.Uint64Var(&scene.Seed, "seed", 1, "seed of the jitter: the same seed gives the same delays")
 	return c
 }
 
-// when reads a moment that a flag names.
-func when(flag, text string) (time.Time, error) {
+// parseTime parses the time that a flag gives. An empty text is the zero time.
+func parseTime(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, fmt.Errorf("%s %q: give a moment such as 2026-05-04T08:55:00Z", flag, text)
+		return t, fmt.Errorf("%s %q: give a time such as 2026-05-04T08:55:00Z", flag, text)
 	}
 	return t, nil
 }
@@ -140,7 +140,7 @@ func policyWhatIfCommand() *cobra.Command {
 	var jobs int
 	c := &cobra.Command{
 		Use:     "whatif",
-		Short:   "Put the newest jobs of a store before a policy: what would it have changed?",
+		Short:   "Show what a policy would have changed for the newest jobs of a store",
 		Example: "  holdfast policy whatif --store jobs.db --file policy.yaml --jobs 5000",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -159,14 +159,14 @@ func policyWhatIfCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().String("file", "", "the policy; the one applied to --store when left out")
+	c.Flags().String("file", "", "policy file; without it, the policy that is applied to the store")
 	c.Flags().StringVar(&f.Kind, "kind", "", "only jobs of this kind")
-	c.Flags().StringVar(&f.Owner, "owner", "", "only this owner's")
-	c.Flags().IntVar(&jobs, "jobs", 1000, "how many jobs to look at, the newest first")
+	c.Flags().StringVar(&f.Owner, "owner", "", "only jobs of this owner")
+	c.Flags().IntVar(&jobs, "jobs", 1000, "number of jobs to examine, newest first")
 	return c
 }
 
-// newest reads the histories of the newest jobs, page by page.
+// newest reads the histories of up to most jobs, newest first.
 func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]holdfast.History, error) {
 	var all []holdfast.History
 	for len(all) < most {
@@ -177,7 +177,7 @@ func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]
 		}
 		for _, job := range page {
 			h := holdfast.History{Job: job}
-			if job.Token > 1 || job.State != holdfast.Complete { // a job that completed at once has no story worth the question
+			if job.Token > 1 || job.State != holdfast.Complete { // a job that completed at its first attempt has no failures to examine
 				if h, err = o.History(ctx, job.ID); err != nil {
 					return nil, err
 				}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// show prints an answer: as JSON when asked to, as it also travels, else by the given function.
-func show(c *cobra.Command, answer any, people func(out io.Writer)) error {
+// show prints an answer: with --json in the API's JSON, otherwise as text by the given function.
+func show(c *cobra.Command, answer any, printText func(out io.Writer)) error {
 	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
 		text, err := api.MarshalIndent(answer)
 		if err == nil {
@@ -23,7 +23,7 @@ func show(c *cobra.Command, answer any, people func(out io.Writer)) error {
 		}
 		return err
 	}
-	people(c.OutOrStdout())
+	printText(c.OutOrStdout())
 	return nil
 }
 
@@ -40,7 +40,7 @@ func table(out io.Writer, head []string, rows [][]string) {
 	_ = w.Flush()
 }
 
-// compact is JSON without what means nothing, so that it looks the same near and far. What is no JSON is left as it is.
+// compact removes insignificant white space from JSON, so that it looks the same from a store and from a server. Text that is not JSON is unchanged.
 func compact(text []byte) string {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {
@@ -49,16 +49,16 @@ func compact(text []byte) string {
 	return out.String()
 }
 
-// printLines prints a text of several lines, a stack for example, line by line, each after what it is. A tab is printed as spaces.
-func printLines(out io.Writer, what, text string) {
+// printLines prints a text of several lines, such as a stack trace, with a label before the first. Tabs become spaces.
+func printLines(out io.Writer, label, text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
 		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
-		fmt.Fprintf(out, "%-14s %s\n", what, printable(line))
-		what = ""
+		fmt.Fprintf(out, "%-14s %s\n", label, printable(line))
+		label = ""
 	}
 }
 
-func moment(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
-// A programsFile is --exec-config as it is written: {"programs": {"thumbnail": {"path": "/usr/bin/convert", "args": ["--"], "timeout": "1m"}}}.
+// A programsFile is the content of --exec-config: {"programs": {"thumbnail": {"path": "/usr/bin/convert", "args": ["--"], "timeout": "1m"}}}.
 type programsFile struct {
 	Programs map[string]programLine `json:"programs"`
 	Patience time.Duration          `json:"patience,omitempty"`
@@ -33,22 +33,22 @@ type programLine struct {
 	} `json:"limits,omitzero"`
 }
 
-// registerPrograms lets the engine run the programs that are listed, if any are.
-func (s *site) registerPrograms() error {
+// registerPrograms registers the kind exec with the programs of --exec-config, if there is such a file.
+func (s *serverProcess) registerPrograms() error {
 	name := s.set.Text("exec-config")
 	if name == "" {
 		return nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return &usageError{fmt.Errorf("the list of programs cannot be read: %w", err)}
+		return &usageError{fmt.Errorf("cannot read the list of programs: %w", err)}
 	}
 	var file programsFile
 	if err := api.Unmarshal(text, &file); err != nil {
 		return &usageError{fmt.Errorf("%s: %w", name, err)}
 	}
 	if len(file.Programs) == 0 {
-		return &usageError{fmt.Errorf("%s lists no programs: list some, or leave out --exec-config", name)}
+		return &usageError{fmt.Errorf("%s lists no programs: add one, or remove --exec-config", name)}
 	}
 	cfg := execjob.Config{Programs: make(map[string]execjob.Program, len(file.Programs)), Patience: file.Patience}
 	for name, p := range file.Programs {

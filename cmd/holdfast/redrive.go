@@ -17,9 +17,9 @@ import (
 
 func redriveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "redrive", Short: "Send dead letters round again, carefully, or discard them; alone it lists redrives",
-		Long: `Sends selected dead letters round again at a steady pace: a few first (--canary), then the rest, and no further when too many fail again
-(--stop-above). The workers do it: with none alive nothing moves. Every job is taken at most once by a redrive, whatever is killed meanwhile.`,
+		Use: "redrive", Short: "Redrive dead letters: retry or discard many of them; without a subcommand, list redrives",
+		Long: `Sends selected dead letters to their queues again at a steady rate: a few first (--canary), then the rest. It stops when too many fail again
+(--stop-above). Workers carry it out, so nothing happens while none is alive. A redrive sends each job at most once, even if processes are killed.`,
 		Example: `  holdfast redrive preview --store jobs.db --code GW_5XX
   holdfast redrive start --store jobs.db --code GW_5XX --canary 10 --rate 20 --stop-above 20% --reason "the gateway is repaired"
   holdfast redrive show REDRIVE --store jobs.db --watch`,
@@ -28,72 +28,72 @@ func redriveCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		startRedriveCommand(), previewRedriveCommand(), listRedrivesCommand(), showRedriveCommand(),
-		moveRedriveCommand("pause", "Keep a redrive from taking more; what it has taken goes on", "paused", ops.Desk.PauseRedrive),
-		moveRedriveCommand("resume", "Let a paused or stopped redrive go on", "resumed", ops.Desk.ResumeRedrive),
-		moveRedriveCommand("cancel", "End a redrive for good; what it has taken goes on", "cancelled", ops.Desk.CancelRedrive),
+		redriveActionCommand("pause", "Pause a redrive; jobs that it has sent continue", "paused", ops.Desk.PauseRedrive),
+		redriveActionCommand("resume", "Resume a paused or stopped redrive", "resumed", ops.Desk.ResumeRedrive),
+		redriveActionCommand("cancel", "Cancel a redrive; jobs that it has sent continue", "cancelled", ops.Desk.CancelRedrive),
 	)
 	return c
 }
 
-// An orderForm is a redrive's order as it stands on the command line.
-type orderForm struct {
-	order            redrive.Order
+// A redriveForm holds the flags of a redrive request.
+type redriveForm struct {
+	request          redrive.Order
 	patch, stopAbove string
-	taken            string // by which redrive
+	redriveOf        string // id of an earlier redrive, as a filter
 }
 
-func (o *orderForm) flags(c *cobra.Command) {
+func (f *redriveForm) flags(c *cobra.Command) {
 	flags := c.Flags()
-	selector(c, &o.order.Filter)
-	flags.StringVar(&o.taken, "redrive", "", "only what this earlier redrive took")
-	flags.BoolVar(&o.order.All, "all", false, "every dead letter there is")
-	flags.IntVar(&o.order.Limit, "limit", 0, "so many in all; no limit when left out")
-	flags.IntVar(&o.order.Canary, "canary", 0, "so many first; the rest only when these have ended well enough")
-	flags.Float64Var(&o.order.PerSecond, "rate", redrive.DefaultPerSecond, "so many a second")
-	flags.IntVar(&o.order.InFlight, "in-flight", redrive.DefaultInFlight, "so many under way at once")
-	flags.StringVar(&o.stopAbove, "stop-above", "50%", "stop when more than this share fails again; 100% never stops")
-	flags.IntVar(&o.order.StopAfter, "stop-after", redrive.DefaultStopAfter, "judge when so many have ended")
-	flags.StringVar(&o.patch, "patch", "", "a JSON merge patch of each job's arguments, such as '{\"size\": \"small\"}'")
-	flags.StringVar(&o.order.Queue, "to-queue", "", "put them into this queue instead of their own")
-	flags.BoolVar(&o.order.Discard, "discard", false, "take them off the dead letters instead")
-	whoAndWhy(c, &o.order.Actor, &o.order.Reason)
-	c.Flags().StringVar(&o.order.Request, "request", "", "the id of the request or ticket in which it was asked for")
+	addFilterFlags(c, &f.request.Filter)
+	flags.StringVar(&f.redriveOf, "redrive", "", "only jobs that this earlier redrive sent")
+	flags.BoolVar(&f.request.All, "all", false, "all dead letters")
+	flags.IntVar(&f.request.Limit, "limit", 0, "maximum number of jobs; without it, no maximum")
+	flags.IntVar(&f.request.Canary, "canary", 0, "number of jobs to send first; the rest follows only if at most the share --stop-above of these fails")
+	flags.Float64Var(&f.request.PerSecond, "rate", redrive.DefaultPerSecond, "jobs per second")
+	flags.IntVar(&f.request.InFlight, "in-flight", redrive.DefaultInFlight, "maximum number of sent jobs that have not ended")
+	flags.StringVar(&f.stopAbove, "stop-above", "50%", "stop when more than this share of jobs fails again; 100%: never")
+	flags.IntVar(&f.request.StopAfter, "stop-min-jobs", redrive.DefaultStopAfter, "number of sent jobs that must have ended before --stop-above applies")
+	flags.StringVar(&f.patch, "patch", "", "JSON merge patch for the arguments of each job, such as '{\"size\": \"small\"}'")
+	flags.StringVar(&f.request.Queue, "to-queue", "", "send the jobs to this queue instead of their own")
+	flags.BoolVar(&f.request.Discard, "discard", false, "discard the dead letters instead of sending them")
+	addActorFlags(c, &f.request.Actor, &f.request.Reason)
+	c.Flags().StringVar(&f.request.Request, "request", "", "id of the request or ticket, for the audit log")
 }
 
-// read completes the order.
-func (o *orderForm) read(c *cobra.Command) (redrive.Order, error) {
-	order := o.order
-	number, isPercent := strings.CutSuffix(strings.TrimSpace(o.stopAbove), "%")
+// read returns the request.
+func (f *redriveForm) read(c *cobra.Command) (redrive.Order, error) {
+	request := f.request
+	number, isPercent := strings.CutSuffix(strings.TrimSpace(f.stopAbove), "%")
 	share, err := strconv.ParseFloat(number, 64)
 	if err != nil {
-		return order, usage(c, fmt.Errorf("--stop-above %q: give a share such as 20%% or 0.2", o.stopAbove))
+		return request, usage(c, fmt.Errorf("--stop-above %q: give a share such as 20%% or 0.2", f.stopAbove))
 	}
 	if isPercent {
 		share /= 100
 	}
-	if order.StopAbove = share; share == 0 {
-		order.StopAbove = 1e-9 // none may fail again; 0 would be the default
+	if request.StopAbove = share; share == 0 {
+		request.StopAbove = 1e-9 // no failure is allowed; 0 would mean the default
 	}
-	if o.patch != "" {
-		order.Patch = json.RawMessage(o.patch)
+	if f.patch != "" {
+		request.Patch = json.RawMessage(f.patch)
 	}
-	if o.taken != "" {
-		order.Filter.Redrive, err = holdfast.ParseID(o.taken)
+	if f.redriveOf != "" {
+		request.Filter.Redrive, err = holdfast.ParseID(f.redriveOf)
 	}
-	return order, err
+	return request, err
 }
 
 func previewRedriveCommand() *cobra.Command {
-	var form orderForm
+	var form redriveForm
 	c := &cobra.Command{
-		Use: "preview", Short: "Say what a redrive would take and what not, and change nothing", Args: cobra.NoArgs,
+		Use: "preview", Short: "Show which jobs a redrive would send and which not, without changing anything", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			order, err := form.read(c)
+			request, err := form.read(c)
 			if err != nil {
 				return err
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				preview, err := o.PreviewRedrive(ctx, order)
+				preview, err := o.PreviewRedrive(ctx, request)
 				if err != nil {
 					return err
 				}
@@ -106,17 +106,17 @@ func previewRedriveCommand() *cobra.Command {
 }
 
 func startRedriveCommand() *cobra.Command {
-	var form orderForm
+	var form redriveForm
 	var dry, watch bool
 	c := &cobra.Command{
-		Use: "start", Short: "Start a redrive: shows what it would do, and asks", Args: cobra.NoArgs,
+		Use: "start", Short: "Start a redrive: shows a preview and asks for confirmation", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			order, err := form.read(c)
+			request, err := form.read(c)
 			if err != nil {
 				return err
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				preview, err := o.PreviewRedrive(ctx, order)
+				preview, err := o.PreviewRedrive(ctx, request)
 				if err != nil {
 					return err
 				}
@@ -124,22 +124,22 @@ func startRedriveCommand() *cobra.Command {
 					return show(c, preview, func(out io.Writer) { printPreview(out, preview) })
 				}
 				printPreview(c.ErrOrStderr(), preview)
-				if err := sure(c, question(preview)); err != nil {
+				if err := confirm(c, question(preview)); err != nil {
 					return err
 				}
-				return startRedrive(ctx, c, o, order, watch)
+				return startRedrive(ctx, c, o, request, watch)
 			})
 		},
 	}
 	form.flags(c)
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show what it would do")
-	c.Flags().BoolVar(&watch, "watch", false, "stay until it ends, stops or is paused")
-	asks(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only show the preview")
+	c.Flags().BoolVar(&watch, "watch", false, "show progress until the redrive ends, stops or is paused")
+	addYesFlag(c)
 	return c
 }
 
-func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, order redrive.Order, watch bool) error {
-	id, err := o.StartRedrive(ctx, order)
+func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, request redrive.Order, watch bool) error {
+	id, err := o.StartRedrive(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, order redri
 	})
 }
 
-// question is what is asked before a redrive starts.
+// question is the confirmation question of a redrive.
 func question(p ops.Preview) string {
-	verb := "send"
+	verb := "redrive"
 	if p.Order.Discard {
 		verb = "discard"
 	}
-	return fmt.Sprintf("%s %s dead letters?", verb, atMost(willTake(p)))
+	return fmt.Sprintf("%s %s dead letters?", verb, countText(willTake(p)))
 }
 
 func willTake(p ops.Preview) int {
@@ -178,16 +178,16 @@ func willTake(p ops.Preview) int {
 }
 
 func printPreview(out io.Writer, p ops.Preview) {
-	verb := "would be sent round again"
+	verb := "would be redriven"
 	if p.Order.Discard {
 		verb = "would be discarded"
 	}
-	fmt.Fprintf(out, "%s dead letters %s, in %v at least\n", atMost(willTake(p)), verb, p.Takes)
+	fmt.Fprintf(out, "%s dead letters %s, which takes at least %v\n", countText(willTake(p)), verb, p.Takes)
 	for _, not := range p.Ineligible {
-		fmt.Fprintf(out, "%s would not: %s\n", atMost(not.Jobs), not.Reason)
+		fmt.Fprintf(out, "%s jobs would not: %s\n", countText(not.Jobs), not.Reason)
 	}
 	if len(p.Sample) > 0 {
-		fmt.Fprintln(out, "the first of them:")
+		fmt.Fprintln(out, "the first jobs:")
 		printJobs(out, p.Sample, "")
 	}
 	for _, note := range p.Notes {
@@ -195,8 +195,8 @@ func printPreview(out io.Writer, p ops.Preview) {
 	}
 }
 
-// moveRedriveCommand makes a verb that decides on one redrive, with actor and reason.
-func moveRedriveCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
+// redriveActionCommand makes a command that changes the state of one redrive. The change is recorded with actor and reason.
+func redriveActionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " REDRIVE", Short: short, Args: exactly("redrive"),
@@ -213,6 +213,6 @@ func moveRedriveCommand(name, short, answer string, act func(o ops.Desk, ctx con
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

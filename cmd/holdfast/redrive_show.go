@@ -17,7 +17,7 @@ import (
 
 func listRedrivesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List redrives, the newest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List redrives, newest first", Args: cobra.NoArgs,
 		RunE: listRedrives,
 	}
 }
@@ -34,21 +34,21 @@ func listRedrives(c *cobra.Command, _ []string) error {
 
 func printRedrives(out io.Writer, redrives []redrive.Progress) {
 	if len(redrives) == 0 {
-		fmt.Fprintln(out, "no redrive was ever started")
+		fmt.Fprintln(out, "no redrives")
 		return
 	}
 	rows := make([][]string, len(redrives))
 	for n, p := range redrives {
 		t := p.Tally
-		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), moment(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
+		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), formatTime(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
 	}
-	table(out, []string{"REDRIVE", "STATE", "TAKEN", "UNDER WAY", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "WHY"}, rows)
+	table(out, []string{"REDRIVE", "STATE", "SENT", "IN FLIGHT", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "REASON"}, rows)
 }
 
 func showRedriveCommand() *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
-		Use: "show REDRIVE", Short: "Tell how far a redrive is, what was refused and what failed again", Args: exactly("redrive"),
+		Use: "show REDRIVE", Short: "Show the progress of a redrive, refused jobs and jobs that failed again", Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
 				id, err := redriveID(ctx, o, args[0])
@@ -66,11 +66,11 @@ func showRedriveCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "stay until it ends, stops or is paused")
+	c.Flags().BoolVar(&watch, "watch", false, "show progress until the redrive ends, stops or is paused")
 	return c
 }
 
-// watchRedrive shows how a redrive goes on until it does not: as a bar on a terminal, elsewhere a line for every change.
+// watchRedrive prints the progress of a redrive until it is no longer running or ctx ends: as a bar on a terminal, otherwise as a line for every change.
 func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive) (ops.Redrive, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive)
 		}
 		select {
 		case <-ctx.Done():
-			return r, nil // whoever watched has seen enough
+			return r, nil // the user has stopped watching
 		case <-tick.C:
 		}
 		next, err := o.Redrive(ctx, r.ID)
@@ -107,7 +107,7 @@ func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive)
 	return r, nil
 }
 
-// progressLine draws a redrive as one line.
+// progressLine formats the progress of a redrive as one line.
 func progressLine(r ops.Redrive) string {
 	total := r.Eligible
 	if r.Order.Limit > 0 {
@@ -118,8 +118,8 @@ func progressLine(r ops.Redrive) string {
 	ended := t.Complete + t.Failed + t.Cancelled + t.Discarded + r.RefusedJobs
 	const width = 30
 	full := min(ended*width/total, width)
-	text := fmt.Sprintf("[%s%s] %d of %s ended, %d complete, %d failed again, %d under way, %s", strings.Repeat("#", full), strings.Repeat(".", width-full),
-		ended, atMost(total), t.Complete, t.Failed, t.InFlight, r.State)
+	text := fmt.Sprintf("[%s%s] %d of %s ended, %d complete, %d failed again, %d in flight, %s", strings.Repeat("#", full), strings.Repeat(".", width-full),
+		ended, countText(total), t.Complete, t.Failed, t.InFlight, r.State)
 	switch {
 	case r.State == redrive.Running && r.Workers == 0:
 		text += ": no worker is alive"
@@ -134,20 +134,20 @@ func printRedrive(out io.Writer, r ops.Redrive) {
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
 	}
-	say("why", "%s", orDash(r.Why))
-	say("started", "%s by %s: %s", moment(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
-	say("taken", "%d, discarded %d, cancelled %d, refused %d", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
+	say("reason", "%s", orDash(r.Why))
+	say("started", "%s by %s: %s", formatTime(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
+	say("jobs", "%d sent, %d discarded, %d cancelled, %d refused", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
 	for _, refusal := range r.Refused {
 		say("refused", "%s: %s", refusal.Job, refusal.Why)
 	}
 	for _, e := range r.Story {
-		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	if len(r.FailedAgain) > 0 {
 		fmt.Fprintln(out, "failed again:")
 		printJobs(out, r.FailedAgain, "")
 	}
 	if r.State == redrive.Running && r.Workers == 0 {
-		fmt.Fprintln(out, "no worker is alive: nothing moves until one is started")
+		fmt.Fprintln(out, "no worker is alive: start one to continue the redrive")
 	}
 }

@@ -18,12 +18,12 @@ import (
 )
 
 func retentionCommand() *cobra.Command {
-	c := showRetentionCommand("retention", "Show and change how long ended jobs are kept, and what was purged")
+	c := showRetentionCommand("retention", "Show or change how long ended jobs are kept; list purged jobs")
 	c.Example = `  holdfast retention --store jobs.db
   holdfast retention apply rules.json --store jobs.db
   holdfast retention apply --store jobs.db --rule name=mails,kind=mail,state=complete,for=7d --rule name=rest,for=forever
   holdfast retention tombstones --store jobs.db --kind mail`
-	c.AddCommand(showRetentionCommand("show", "Show the rules in force and what they have purged"), applyRetentionCommand(), tombstonesCommand())
+	c.AddCommand(showRetentionCommand("show", "Show the retention rules and the numbers of purged jobs"), applyRetentionCommand(), tombstonesCommand())
 	return c
 }
 
@@ -44,44 +44,44 @@ func showRetentionCommand(name, short string) *cobra.Command {
 
 func printRetention(out io.Writer, r ops.Retention) {
 	if r.Applied {
-		fmt.Fprintf(out, "rules applied %s, version %d; the first that matches a job decides, and what none matches is kept:\n", moment(r.Since), r.Version)
+		fmt.Fprintf(out, "rules applied %s, version %d; the first rule that matches a job applies, and jobs that match none are kept:\n", formatTime(r.Since), r.Version)
 	} else {
-		fmt.Fprintln(out, "no rules were applied: workers follow those in their code; unless it says otherwise these:")
+		fmt.Fprintln(out, "no rules are applied: workers follow the rules in their Go code; by default these:")
 	}
 	rows := make([][]string, len(r.Rules))
 	for n, rule := range r.Rules {
-		rows[n] = []string{rule.Name, orDash(string(rule.State)), orDash(rule.Kind), orDash(rule.Owner), orDash(rule.Code), orDash(string(rule.Group)), keeps(rule.For)}
+		rows[n] = []string{rule.Name, orDash(string(rule.State)), orDash(rule.Kind), orDash(rule.Owner), orDash(rule.Code), orDash(string(rule.Group)), retentionText(rule.For)}
 	}
 	table(out, []string{"RULE", "STATE", "KIND", "OWNER", "CODE", "GROUP", "KEPT FOR"}, rows)
 	if len(r.Counts) > 0 {
 		fmt.Fprintln(out, "purged so far:")
 		rows = make([][]string, len(r.Counts))
 		for n, count := range r.Counts {
-			rows[n] = []string{count.Rule, count.Kind, string(count.State), orDash(count.Code), strconv.Itoa(count.Jobs), moment(count.Last)}
+			rows[n] = []string{count.Rule, count.Kind, string(count.State), orDash(count.Code), strconv.Itoa(count.Jobs), formatTime(count.Last)}
 		}
 		table(out, []string{"RULE", "KIND", "STATE", "CODE", "JOBS", "LAST"}, rows)
 	}
-	say := sayer(out)
+	say := labelled(out)
 	for _, e := range r.Story {
-		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 }
 
 const day = 24 * time.Hour
 
-// keeps says how long, in days where that is even.
-func keeps(d time.Duration) string {
+// retentionText formats how long jobs are kept, in whole days where possible.
+func retentionText(d time.Duration) string {
 	switch {
 	case d == holdfast.Forever:
-		return "ever"
+		return "forever"
 	case d > 0 && d%day == 0:
 		return fmt.Sprintf("%dd", d/day)
 	}
 	return d.String()
 }
 
-// parseKeeps reads what keeps says, and what people say instead.
-func parseKeeps(text string) (time.Duration, error) {
+// parseRetention parses the texts of retentionText and other durations.
+func parseRetention(text string) (time.Duration, error) {
 	switch text {
 	case "ever", "forever", "-1":
 		return holdfast.Forever, nil
@@ -93,7 +93,7 @@ func parseKeeps(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no time to keep something: write 36h, 7d, 0s or forever", text)
+		return 0, fmt.Errorf("%q is not a retention time: give 36h, 7d, 0s or forever", text)
 	}
 	return d, nil
 }
@@ -103,10 +103,10 @@ func applyRetentionCommand() *cobra.Command {
 	var rules []string
 	var reset bool
 	c := &cobra.Command{
-		Use: "apply [FILE]", Short: "Have the workers of a store keep ended jobs by these rules instead of their own",
-		Long: `Applies rules from a JSON file (- for standard input) or from --rule. The first rule that matches a job decides how long it is kept after its
-end; what none matches is kept. Each has a name and "for" (36h, 7d, forever), and may say state, kind, owner, code, and group (the outcome of its group).
-Before a rule deletes dead letters for the first time workers warn, and wait a day.`,
+		Use: "apply [FILE]", Short: "Apply retention rules: the workers of the store use them instead of the rules in their Go code",
+		Long: `Applies rules from a JSON file (- for standard input) or from --rule. The first rule that matches a job decides how long the job is kept after it has
+ended; jobs that match no rule are kept. A rule has a name and "for" (36h, 7d, forever), and may have state, kind, owner, code, and group (the state of
+the job's group). Before a rule deletes dead letters for the first time, workers log a warning and wait one day.`,
 		Example: `  [{"name": "mails", "kind": "mail", "state": "complete", "for": "7d"},
    {"name": "dead-letters", "state": "failed", "for": "forever"}]`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -122,20 +122,20 @@ Before a rule deletes dead letters for the first time workers warn, and wait a d
 			}
 			answer := fmt.Sprintf("applied: %d rules", len(list))
 			if reset {
-				list, answer = nil, "reset: workers follow the rules in their code"
+				list, answer = nil, "reset: workers follow the rules in their Go code"
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)(answer, o.ApplyRetention(ctx, list, *by))
+				return printAnswer(c)(answer, o.ApplyRetention(ctx, list, *by))
 			})
 		},
 	}
-	c.Flags().StringArrayVar(&rules, "rule", nil, "a rule: name=...,for=... and state, kind, owner, code, group; may be repeated, the first that matches decides")
-	c.Flags().BoolVar(&reset, "reset", false, "go back to the rules in the workers' code")
-	by = byWhom(c)
+	c.Flags().StringArrayVar(&rules, "rule", nil, "rule: name=...,for=... and optionally state, kind, owner, code, group; repeatable, the first that matches applies")
+	c.Flags().BoolVar(&reset, "reset", false, "remove the applied rules: workers return to the rules in their Go code")
+	by = addByFlags(c)
 	return c
 }
 
-// readRules reads rules as they stand in a file or on the command line.
+// readRules returns the rules of a file or of --rule flags.
 func readRules(c *cobra.Command, files, lines []string) ([]holdfast.Retain, error) {
 	var forms []map[string]any
 	for _, line := range lines {
@@ -149,10 +149,10 @@ func readRules(c *cobra.Command, files, lines []string) ([]holdfast.Retain, erro
 	if len(files) > 0 {
 		text, err := readFile(c, files[0])
 		if err != nil {
-			return nil, &usageError{fmt.Errorf("the rules cannot be read: %w", err)}
+			return nil, &usageError{fmt.Errorf("cannot read the rules: %w", err)}
 		}
 		if err := json.Unmarshal(text, &forms); err != nil {
-			return nil, &usageError{fmt.Errorf("%s is no JSON list of rules: %w; see '%s --help'", files[0], err, c.CommandPath())}
+			return nil, &usageError{fmt.Errorf("%s is not a JSON list of rules: %w; see '%s --help'", files[0], err, c.CommandPath())}
 		}
 	}
 	rules := make([]holdfast.Retain, 0, len(forms))
@@ -166,7 +166,7 @@ func readRules(c *cobra.Command, files, lines []string) ([]holdfast.Retain, erro
 	return rules, nil
 }
 
-// maxRules is how long a file of rules may be.
+// maxRules is the maximum size of a file of rules, in bytes.
 const maxRules = 1 << 20
 
 func readFile(c *cobra.Command, name string) ([]byte, error) {
@@ -181,18 +181,18 @@ func readFile(c *cobra.Command, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxRules))
 }
 
-// readRule reads one rule. A time is read as people write it, or as 'retention show --json' prints it. What it does not know is refused:
-// a misspelled field would make the rule match more than it should.
+// readRule parses one rule. "for" is a text such as 7d, or a number as 'retention show --json' prints it. Unknown fields are refused, because a misspelled
+// field would make the rule match more jobs than intended.
 func readRule(form map[string]any) (rule holdfast.Retain, err error) {
 	switch kept := form["for"].(type) {
 	case string:
-		if rule.For, err = parseKeeps(kept); err != nil {
+		if rule.For, err = parseRetention(kept); err != nil {
 			return rule, err
 		}
 	case float64:
 		rule.For = time.Duration(kept)
 	default:
-		return rule, fmt.Errorf(`it does not say for how long: add "for"`)
+		return rule, fmt.Errorf(`"for" is missing: add how long to keep the jobs`)
 	}
 	form["for"] = rule.For
 	body, err := json.Marshal(form)
@@ -208,7 +208,7 @@ func tombstonesCommand() *cobra.Command {
 	var f holdfast.TombstoneFilter
 	var job string
 	c := &cobra.Command{
-		Use: "tombstones", Short: "List what remains of purged jobs, the last purged first", Args: cobra.NoArgs,
+		Use: "tombstones", Short: "List the tombstones of purged jobs, last purged first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if job != "" {
 				if f.Job, err = holdfast.ParseID(job); err != nil {
@@ -216,33 +216,33 @@ func tombstonesCommand() *cobra.Command {
 				}
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				stones, cursor, err := o.Tombstones(ctx, f)
+				tombstones, cursor, err := o.Tombstones(ctx, f)
 				if err != nil {
 					return err
 				}
 				answer := struct {
 					Tombstones []holdfast.Tombstone `json:"tombstones"`
 					Cursor     string               `json:"cursor,omitempty"`
-				}{stones, cursor}
-				return show(c, answer, func(out io.Writer) { printTombstones(out, stones, cursor) })
+				}{tombstones, cursor}
+				return show(c, answer, func(out io.Writer) { printTombstones(out, tombstones, cursor) })
 			})
 		},
 	}
-	c.Flags().StringVar(&job, "job", "", "only of this job")
-	c.Flags().StringVar(&f.Kind, "kind", "", "only of this kind")
-	c.Flags().IntVar(&f.Limit, "limit", 50, "how many, at most 200")
-	c.Flags().StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	c.Flags().StringVar(&job, "job", "", "only the tombstone of this job")
+	c.Flags().StringVar(&f.Kind, "kind", "", "only tombstones of this kind")
+	c.Flags().IntVar(&f.Limit, "limit", 50, "number of tombstones, at most 200")
+	c.Flags().StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
 }
 
-func printTombstones(out io.Writer, stones []holdfast.Tombstone, cursor string) {
-	if len(stones) == 0 {
+func printTombstones(out io.Writer, tombstones []holdfast.Tombstone, cursor string) {
+	if len(tombstones) == 0 {
 		fmt.Fprintln(out, "no tombstones match")
 		return
 	}
-	rows := make([][]string, len(stones))
-	for n, t := range stones {
-		rows[n] = []string{t.Job.String(), t.Kind, t.Queue, orDash(t.Owner), string(t.State), orDash(t.Code), moment(t.FinishedAt), moment(t.PurgedAt), t.Rule}
+	rows := make([][]string, len(tombstones))
+	for n, t := range tombstones {
+		rows[n] = []string{t.Job.String(), t.Kind, t.Queue, orDash(t.Owner), string(t.State), orDash(t.Code), formatTime(t.FinishedAt), formatTime(t.PurgedAt), t.Rule}
 	}
 	table(out, []string{"JOB", "KIND", "QUEUE", "OWNER", "STATE", "CODE", "ENDED", "PURGED", "RULE"}, rows)
 	if cursor != "" {

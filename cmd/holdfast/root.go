@@ -7,18 +7,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A usageError is a command line that makes no sense.
+// A usageError is an invalid command line. It ends the command with exitUsage.
 type usageError struct{ error }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
-		Short: "Background jobs that do not get lost",
-		Long: `Holdfast runs background jobs and takes care of what happens when they fail.
+		Short: "Run, inspect and operate background jobs",
+		Long: `Holdfast runs background jobs and handles their failures.
 
-Every verb works near, on a store that --store names (a file such as jobs.db, or postgres://user@host/name), and far, at a server that
---server names (http://127.0.0.1:4747), with the same words and the same answers. Without either the environment is asked:
-HOLDFAST_SERVER, HOLDFAST_STORE, DATABASE_URL; and at last the store in the user's data directory, which 'holdfast serve' makes.
+Every command works on a store (--store jobs.db, or --store postgres://user@host/name) or through a server (--server http://127.0.0.1:4747), with
+the same output. Without either flag it uses HOLDFAST_SERVER, HOLDFAST_STORE or DATABASE_URL, and otherwise the store in the user's data
+directory, which 'holdfast serve' creates.
 
 ` + exitCodes,
 		SilenceErrors: true,
@@ -27,11 +27,11 @@ HOLDFAST_SERVER, HOLDFAST_STORE, DATABASE_URL; and at last the store in the user
 			if len(args) == 0 {
 				return nil
 			}
-			return usage(c, fmt.Errorf("there is no verb %q", args[0]))
+			return usage(c, fmt.Errorf("unknown command %q", args[0]))
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	wherePlaced(root)
+	addTargetFlags(root)
 	root.PersistentFlags().Bool("json", false, "print JSON instead of a table")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
@@ -42,7 +42,7 @@ HOLDFAST_SERVER, HOLDFAST_STORE, DATABASE_URL; and at last the store in the user
 		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), backupCommand(), restoreCommand(),
 		stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
 	)
-	completed(root)
+	addCompletions(root)
 	return root
 }
 
@@ -50,7 +50,7 @@ func usage(c *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 }
 
-// exactly checks the number of arguments and names what is missing.
+// exactly returns a check that the command has these arguments. Its error names them.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {

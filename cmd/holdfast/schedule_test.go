@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestSchedulesAreLookedAfter(t *testing.T) {
-	address, _, _ := shelf(t)
-	follow(t, address, []step{
-		{"schedules", exitOK, "nothing is enqueued by the clock"},
+func TestSchedulesAreManaged(t *testing.T) {
+	address, _, _ := newTestStore(t)
+	runSteps(t, address, []step{
+		{"schedules", exitOK, "no schedules"},
 		{"schedules add report --kind report --actor ada", exitUsage, ""},
 		{"schedules add report --cron '0 9 * * MON-FRI' --zone Europe/Berlin --kind report --args '{\"a\": 1}' --actor ada", exitOK, `cron "0 9 * * MON-FRI" in Europe/Berlin`},
 		{"schedules add tidy --every 5m --kind tidy --missed skip --actor ada", exitOK, "every 5 minutes"},
@@ -24,8 +24,8 @@ func TestSchedulesAreLookedAfter(t *testing.T) {
 		{"schedules resume report --actor ada", exitOK, "report: resumed"},
 		{"schedules resume report --actor ada", exitConflict, ""},
 		{"schedules pause tidy --actor ada", exitOK, "paused"},
-		{"schedules next tidy", exitOK, "no runs ahead: paused by ada"},
-		{"schedules run report --actor ada --request T-2", exitOK, "asked for"},
+		{"schedules next tidy", exitOK, "no next runs: paused by ada"},
+		{"schedules run report --actor ada --request T-2", exitOK, "requested"},
 		{"schedules list --json", exitOK, `"run_now": 1`},
 		{"schedules remove report --actor ada", exitOK, "removed"},
 		{"schedules run report --actor ada", exitNotFound, ""},
@@ -33,9 +33,9 @@ func TestSchedulesAreLookedAfter(t *testing.T) {
 	})
 }
 
-func TestDutiesAreLookedAfter(t *testing.T) {
-	address, _, waiting := shelf(t)
-	follow(t, address, []step{
+func TestDutiesAreManaged(t *testing.T) {
+	address, _, waiting := newTestStore(t)
+	runSteps(t, address, []step{
 		{"duties", exitOK, "no worker has reported"},
 		{"duties pause claim --actor ada", exitUsage, ""},
 		{"duties pause promotion --actor ada", exitNotFound, ""},
@@ -44,19 +44,19 @@ func TestDutiesAreLookedAfter(t *testing.T) {
 		{"duties list --json", exitOK, `"paused": true`},
 		{"duties resume retention --actor ada", exitOK, "retention: resumed"},
 		{"duties resume retention --actor ada", exitConflict, ""},
-		{"duties run schedule --actor ada", exitOK, "schedule: asked for"},
+		{"duties run schedule --actor ada", exitOK, "schedule: requested"},
 		{"explain " + waiting.String(), exitOK, "no live worker"},
 	})
 }
 
 func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
-	address, failed, _ := shelf(t)
+	address, failed, _ := newTestStore(t)
 	file := filepath.Join(t.TempDir(), "rules.json")
 	ok(t, os.WriteFile(file, []byte(`[{"name": "dead", "state": "failed", "kind": "mail", "for": "0s"}, {"name": "rest", "for": "forever"}]`), 0o600))
 	odd := filepath.Join(t.TempDir(), "odd.json")
 	ok(t, os.WriteFile(odd, []byte(`[{"name": "dead", "kinds": "mail", "for": "1h"}]`), 0o600))
-	follow(t, address, []step{
-		{"retention", exitOK, "no rules were applied"},
+	runSteps(t, address, []step{
+		{"retention", exitOK, "no rules are applied"},
 		{"retention apply --actor ada", exitUsage, ""},
 		{"retention apply --actor ada " + file + ".gone", exitUsage, ""},
 		{"retention apply --actor ada " + odd, exitUsage, ""},
@@ -70,14 +70,14 @@ func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
 		{"retention --json", exitOK, `"for": "forever"`},
 		{"retention tombstones", exitOK, "no tombstones match"},
 	})
-	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
 		purged, err := s.Purge(ctx, holdfast.Purge{Rules: []holdfast.Retain{{Name: "dead", State: holdfast.Failed}}, Scan: 10})
 		ok(t, err)
 		if purged.Jobs != 1 {
 			t.Fatalf("purged %+v", purged)
 		}
 	})
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"retention tombstones --kind mail", exitOK, failed.String()},
 		{"retention tombstones --json --job " + failed.String(), exitOK, `"rule": "dead"`},
 		{"retention", exitOK, "purged so far"},

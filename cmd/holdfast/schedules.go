@@ -15,20 +15,20 @@ import (
 )
 
 func schedulesCommand() *cobra.Command {
-	c := listSchedulesCommand("schedules", "Show and change what is enqueued by the clock")
+	c := listSchedulesCommand("schedules", "List, add, pause and remove schedules")
 	c.Example = `  holdfast schedules add report --store jobs.db --cron '0 9 * * MON-FRI' --zone Europe/Berlin --kind report
   holdfast schedules pause report --store jobs.db --for 48h --reason holidays
   holdfast schedules next report --store jobs.db`
 	var pause time.Duration
-	pausing := onNamed("pause", "Let the slots of a schedule pass by, for a while or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
+	pausing := namedActionCommand("pause", "Pause a schedule, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
 		return o.PauseSchedule(ctx, name, pause, by)
 	})
-	pausing.Flags().DurationVar(&pause, "for", 0, "how long; until resumed when left out")
+	pausing.Flags().DurationVar(&pause, "for", 0, "duration of the pause; without it, until resumed")
 	c.AddCommand(
 		listSchedulesCommand("list", "List schedules by name"), addScheduleCommand(), nextRunsCommand(), pausing,
-		onNamed("remove", "Forget a schedule; jobs it has made go on", "removed", ops.Desk.RemoveSchedule),
-		onNamed("resume", "End a pause; its slots are not made up for", "resumed", ops.Desk.ResumeSchedule),
-		onNamed("run", "Make a job out of turn", "asked for: a worker makes the job within seconds", ops.Desk.RunSchedule),
+		namedActionCommand("remove", "Remove a schedule; jobs that it has enqueued stay", "removed", ops.Desk.RemoveSchedule),
+		namedActionCommand("resume", "Resume a paused schedule; slots during the pause are not made up for", "resumed", ops.Desk.ResumeSchedule),
+		namedActionCommand("run", "Enqueue a job of a schedule now", "requested: a worker enqueues the job within seconds", ops.Desk.RunSchedule),
 	)
 	return c
 }
@@ -50,28 +50,28 @@ func listSchedulesCommand(name, short string) *cobra.Command {
 
 func printSchedules(out io.Writer, list []ops.Scheduled) {
 	if len(list) == 0 {
-		fmt.Fprintln(out, "nothing is enqueued by the clock: see 'holdfast schedules add --help'")
+		fmt.Fprintln(out, "no schedules: see 'holdfast schedules add --help'")
 		return
 	}
 	rows := make([][]string, len(list))
 	for n, s := range list {
 		next := "-"
 		if len(s.Next) > 0 {
-			next = moment(s.Next[0])
+			next = formatTime(s.Next[0])
 		}
-		rows[n] = []string{s.Name, s.Words, s.Draft.Kind, next, moment(s.Last), strconv.Itoa(s.Runs), strconv.Itoa(s.Skipped), string(s.Missed), resting(s.Schedule)}
+		rows[n] = []string{s.Name, s.Words, s.Draft.Kind, next, formatTime(s.Last), strconv.Itoa(s.Runs), strconv.Itoa(s.Skipped), string(s.Missed), scheduleState(s.Schedule)}
 	}
 	table(out, []string{"SCHEDULE", "WHEN", "KIND", "NEXT", "LAST", "RUNS", "SKIPPED", "MISSED", "STATE"}, rows)
 }
 
-// resting says whether a schedule is paused, by whom, until when and why.
-func resting(s schedule.Schedule) string {
+// scheduleState is "running", or by whom, until when and why a schedule is paused.
+func scheduleState(s schedule.Schedule) string {
 	if !s.Paused {
 		return "running"
 	}
 	text := "paused by " + s.Actor
 	if !s.PausedUntil.IsZero() {
-		text += " until " + moment(s.PausedUntil)
+		text += " until " + formatTime(s.PausedUntil)
 	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
@@ -84,9 +84,9 @@ func addScheduleCommand() *cobra.Command {
 	var args, missed string
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "add NAME", Short: "Add a schedule, or replace the one of that name", Args: exactly("name"),
-		Long: `Enqueues a job at every slot, once however many workers there are. Slots that nobody was there for are skipped, made up for by one job,
-or each made up for (--missed skip, one or all). An hour that summer time skips runs once, after the gap; an hour that comes twice runs once.`,
+		Use: "add NAME", Short: "Add a schedule, or replace the one with this name", Args: exactly("name"),
+		Long: `Enqueues one job at every slot, whatever the number of workers. Slots at which no worker was running are skipped, made up for by one job, or each
+made up for (--missed skip, one or all). A slot in the hour that daylight saving time skips runs once, after the gap; a slot in the repeated hour runs once.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			s.Name, s.Missed = names[0], schedule.Missed(missed)
 			if args != "" {
@@ -105,32 +105,32 @@ or each made up for (--missed skip, one or all). An hour that summer time skips 
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&s.Cron, "cron", "", "minute, hour, day, month, weekday; or @daily and the like")
-	flags.DurationVar(&s.Every, "every", 0, "or an interval: 90s, 5m, 24h")
-	flags.StringVar(&s.Zone, "zone", "", "in which the cron expression is read, such as Europe/Berlin; UTC when left out")
-	flags.StringVar(&missed, "missed", "", "what becomes of slots nobody was there for: skip, one or all; one when left out")
-	flags.IntVar(&s.Most, "most", 0, "with --missed all: at most so many; 10 when left out")
-	flags.StringVar(&s.Draft.Kind, "kind", "", "the kind of the job")
-	flags.StringVar(&s.Draft.Queue, "queue", "", "its queue")
-	flags.StringVar(&s.Draft.Owner, "owner", "", "its owner")
-	flags.StringVar(&args, "args", "", "its arguments, as JSON; {\"schedule\", \"slot\"} when left out")
-	flags.Int16Var(&s.Draft.Priority, "priority", 0, "its priority; a lower number is claimed first")
-	flags.StringSliceVar(&s.Draft.Tags, "tag", nil, "its tags")
-	flags.DurationVar(&s.Draft.ExpireIn, "expire-in", 0, "it fails as expired when it could not start within this time")
-	by = byWhom(c)
+	flags.StringVar(&s.Cron, "cron", "", "cron expression: minute, hour, day, month, weekday; or @daily etc.")
+	flags.DurationVar(&s.Every, "every", 0, "or an interval, such as 90s, 5m or 24h")
+	flags.StringVar(&s.Zone, "zone", "", "time zone of the cron expression, such as Europe/Berlin; UTC by default")
+	flags.StringVar(&missed, "missed", "", "how to make up for missed slots: skip, one or all; one by default")
+	flags.IntVar(&s.Most, "max-missed", 0, "with --missed all: maximum number of slots to make up for, newest first; 10 by default")
+	flags.StringVar(&s.Draft.Kind, "kind", "", "kind of the jobs")
+	flags.StringVar(&s.Draft.Queue, "queue", "", "queue of the jobs")
+	flags.StringVar(&s.Draft.Owner, "owner", "", "owner of the jobs")
+	flags.StringVar(&args, "args", "", "arguments of the jobs, as JSON; {\"schedule\", \"slot\"} by default")
+	flags.Int16Var(&s.Draft.Priority, "priority", 0, "priority; lower numbers are claimed first")
+	flags.StringSliceVar(&s.Draft.Tags, "tag", nil, "tags of the jobs")
+	flags.DurationVar(&s.Draft.ExpireIn, "expire-in", 0, "latest start of a job, after it is enqueued; a job that has not started by then fails as expired")
+	by = addByFlags(c)
 	return c
 }
 
 func nextRunsCommand() *cobra.Command {
-	var most int
+	var count int
 	c := &cobra.Command{
 		Use: "next NAME", Short: "List the next runs of a schedule", Args: exactly("name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if most < 1 || most > 1000 {
-				return usage(c, fmt.Errorf("--count %d: give 1 to 1000", most))
+			if count < 1 || count > 1000 {
+				return usage(c, fmt.Errorf("--count %d: give 1 to 1000", count))
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				s, err := o.Schedule(ctx, args[0], most)
+				s, err := o.Schedule(ctx, args[0], count)
 				if err != nil {
 					return err
 				}
@@ -138,14 +138,14 @@ func nextRunsCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&most, "count", 10, "how many")
+	c.Flags().IntVar(&count, "count", 10, "number of runs, at most 1000")
 	return c
 }
 
-// printRuns lists slots in the schedule's own zone, which is the one people have in mind, and when that is here.
+// printRuns lists the next slots, in the time zone of the schedule and in the local one.
 func printRuns(out io.Writer, s ops.Scheduled) {
 	if len(s.Next) == 0 {
-		fmt.Fprintf(out, "no runs ahead: %s\n", printable(resting(s.Schedule)))
+		fmt.Fprintf(out, "no next runs: %s\n", printable(scheduleState(s.Schedule)))
 		return
 	}
 	zone, err := time.LoadLocation(s.Zone)
@@ -154,22 +154,22 @@ func printRuns(out io.Writer, s ops.Scheduled) {
 	}
 	rows := make([][]string, len(s.Next))
 	for n, slot := range s.Next {
-		rows[n] = []string{slot.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), moment(slot)}
+		rows[n] = []string{slot.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), formatTime(slot)}
 	}
-	table(out, []string{"NEXT", "HERE"}, rows)
+	table(out, []string{"NEXT", "LOCAL TIME"}, rows)
 }
 
-// onNamed makes a verb that decides on something that has a name, with actor, reason and request.
-func onNamed(verb, short, answer string, act func(o ops.Desk, ctx context.Context, name string, by ops.By) error) *cobra.Command {
+// namedActionCommand makes a command that changes something with a name. The change is recorded with actor, reason and request.
+func namedActionCommand(verb, short, answer string, act func(o ops.Desk, ctx context.Context, name string, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: exactly("name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)(args[0]+": "+answer, act(o, ctx, args[0], *by))
+				return printAnswer(c)(args[0]+": "+answer, act(o, ctx, args[0], *by))
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

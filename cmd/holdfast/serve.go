@@ -15,17 +15,17 @@ import (
 func serveCommand() *cobra.Command {
 	var demo bool
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve the HTTP API and the console, perform duties, and run jobs of the built-in kinds", Args: cobra.NoArgs,
-		Long: `Serves the HTTP API on a store, and pages for people at /console/; performs what has to be done on a beat (promote, reclaim, schedules, retention, ...),
-runs jobs of the built-in kinds http and exec, and delivers to subscriptions. Any number of servers may share a PostgreSQL store.
+		Use: "serve", Short: "Run a server: HTTP API, console, duties, built-in kinds, subscriptions", Args: cobra.NoArgs,
+		Long: `Serves the HTTP API of a store and the console at /console/; performs duties (promote, reclaim, schedules, retention, ...); runs jobs of the built-in
+kinds http and exec; delivers events to subscriptions. Any number of servers can share a PostgreSQL store.
 
-Without a store it makes one in the user's data directory. It listens on loopback, where no key is needed until there is one; an address that others
-can reach needs keys. The first is made beside the store: holdfast keys create --store ... --scope admin --name ... People sign in to the console with a
-key too; --console read-only lets them look and change nothing, --console off leaves the pages away.
+Without --store it creates a store in the user's data directory. By default it listens on loopback, where no key is needed until one exists. An address
+that other machines can reach needs keys. Create the first key on the store: holdfast keys create --store ... --scope admin --name ... People sign in to
+the console with a key too. --console read-only disables changes in the console, --console off disables the console.
 
-Everything can be set by flag or by environment, as 'holdfast config' shows and docs/configuration.md tells. It stops gracefully when it is asked to
-(SIGTERM, Ctrl-C): it says that it is not ready any more, claims nothing more, lets work finish within --grace, and ends with 0. A second signal
-ends it at once; what it held is reclaimed when its leases end.`,
+Every setting is a flag or an environment variable: see 'holdfast config' and docs/configuration.md. On SIGTERM or Ctrl-C the server stops gracefully: it
+reports that it is not ready, claims no more jobs, lets running jobs finish within --grace, and exits with 0. A second signal ends it immediately; the
+jobs that it was running are reclaimed when their leases expire.`,
 		Example: `  holdfast serve
   holdfast serve --demo
   holdfast serve --store postgres://holdfast@db/jobs --listen 0.0.0.0:4747 --auth keys`,
@@ -40,17 +40,17 @@ ends it at once; what it held is reclaimed when its leases end.`,
 			return serve(c, set)
 		},
 	}
-	settingFlags(c)
-	c.Flags().BoolVar(&demo, "demo", false, "serve a throw-away store with a gateway that misbehaves and jobs that call it")
+	addSettingFlags(c)
+	c.Flags().BoolVar(&demo, "demo", false, "serve a temporary store with demo jobs that call an unreliable gateway")
 	return c
 }
 
-// settingFlags makes a flag of every setting that may be one.
-func settingFlags(c *cobra.Command) {
+// addSettingFlags adds a flag for every setting that may be a flag.
+func addSettingFlags(c *cobra.Command) {
 	flags := c.Flags()
 	for _, s := range config.Settings {
 		switch {
-		case !s.HasFlag() || s.Chapter == config.Where: // where the jobs are is said by flags that every verb has
+		case !s.HasFlag() || s.Chapter == config.Where: // every command has the flags for the store and the server
 		case s.Form == config.Switch:
 			flags.Bool(s.Name, s.Default == "true", s.About)
 		default:
@@ -59,7 +59,7 @@ func settingFlags(c *cobra.Command) {
 	}
 }
 
-// settings is what holds: the environment, and before it the flags.
+// settings returns the values of all settings. Flags take precedence over the environment.
 func settings(c *cobra.Command) (config.Values, error) {
 	set, err := config.Read(os.Environ())
 	if err != nil {
@@ -77,26 +77,26 @@ func settings(c *cobra.Command) (config.Values, error) {
 	return set, nil
 }
 
-// serve serves until it is asked to stop.
+// serve runs a server until the context of the command ends.
 func serve(c *cobra.Command, set config.Values) error {
 	if set.Of("server").From == "--server" {
-		return usage(c, fmt.Errorf("--server: a server serves a store; give --store"))
+		return usage(c, fmt.Errorf("--server cannot be used with serve: a server needs a store, pass --store"))
 	}
 	address := set.Text("store")
 	if address == "" {
-		home, err := homeStore()
+		path, err := defaultStore()
 		if err != nil {
 			return usage(c, err)
 		}
-		if err := os.MkdirAll(filepath.Dir(home), 0o700); err != nil {
-			return fmt.Errorf("the folder of the store cannot be made: %w", err)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("cannot create the folder of the store: %w", err)
 		}
-		address = home
+		address = path
 	}
-	s := &site{set: set, talk: c.ErrOrStderr()}
+	s := &serverProcess{set: set, logOutput: c.ErrOrStderr()}
 	defer s.close()
 	if err := s.open(c.Context(), address); err != nil {
-		if c.Context().Err() != nil { // it was asked to stop before it served
+		if c.Context().Err() != nil { // stopped before it was ready
 			return nil
 		}
 		return err

@@ -14,20 +14,20 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A visitor is a browser as far as these tests need one.
+// A visitor is a minimal browser with cookies.
 type visitor struct {
 	t    *testing.T
 	at   string
 	http *http.Client
 }
 
-func visits(t *testing.T, p *process) *visitor {
+func newVisitor(t *testing.T, p *process) *visitor {
 	jar, err := cookiejar.New(nil)
 	ok(t, err)
 	return &visitor{t, p.url, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// A view is what a visitor got to see.
+// A view is the answer to a visitor's request.
 type view struct {
 	status int
 	header http.Header
@@ -57,18 +57,18 @@ func (v *visitor) post(path string, form url.Values) view {
 	return v.send("POST", path, "text/html", form)
 }
 
-func (s view) leads() string { return s.header.Get("Location") }
+func (s view) location() string { return s.header.Get("Location") }
 
 func TestTheConsoleIsServedBesideTheAPI(t *testing.T) {
 	t.Parallel()
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
-	v := visits(t, p)
-	if home := v.get("/"); home.status != http.StatusSeeOther || home.leads() != "/console/" {
+	v := newVisitor(t, p)
+	if home := v.get("/"); home.status != http.StatusSeeOther || home.location() != "/console/" {
 		t.Error(home)
 	}
 	first := v.get("/console/")
-	if first.status != http.StatusSeeOther || first.leads() != "/console/overview" {
-		t.Error("nothing is wrong, and it begins with", first.leads())
+	if first.status != http.StatusSeeOther || first.location() != "/console/overview" {
+		t.Error("without failures the console starts at", first.location())
 	}
 	page := v.get("/console/overview")
 	if page.status != http.StatusOK || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self'") {
@@ -93,7 +93,7 @@ func TestTheConsoleIsServedBesideTheAPI(t *testing.T) {
 func TestTheConsoleCanBeReadOnlyOrOff(t *testing.T) {
 	t.Parallel()
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error", "HOLDFAST_CONSOLE=read-only"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
-	v := visits(t, p)
+	v := newVisitor(t, p)
 	if done := v.post("/console/jobs/bulk", url.Values{"do": {"retry"}}); done.status != http.StatusForbidden || !strings.Contains(done.text, "read-only") {
 		t.Error(done.status, done.text)
 	}
@@ -102,15 +102,15 @@ func TestTheConsoleCanBeReadOnlyOrOff(t *testing.T) {
 	}
 	p.stop(t)
 	p = startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--console", "off", "--store", filepath.Join(t.TempDir(), "jobs.db"))
-	v = visits(t, p)
+	v = newVisitor(t, p)
 	for _, path := range []string{"/", "/console/", "/console/overview"} {
 		if page := v.get(path); page.status != http.StatusNotFound {
 			t.Errorf("%s, although it is off: %d", path, page.status)
 		}
 	}
 	p.stop(t)
-	if code, _, talk := command(t, "serve", "--console", "perhaps"); code != exitUsage || !strings.Contains(talk, "read-only") {
-		t.Error(code, talk)
+	if code, _, stderr := command(t, "serve", "--console", "perhaps"); code != exitUsage || !strings.Contains(stderr, "read-only") {
+		t.Error(code, stderr)
 	}
 }
 
@@ -121,17 +121,17 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	ok(t, err)
 	ok(t, fresh.Close())
 	made := func(name, scope string) string {
-		code, text, talk := command(t, "keys", "create", "--name", name, "--scope", scope, "--store", address)
+		code, text, stderr := command(t, "keys", "create", "--name", name, "--scope", scope, "--store", address)
 		if code != exitOK {
-			t.Fatal(talk)
+			t.Fatal(stderr)
 		}
 		return strings.TrimSpace(text)
 	}
 	viewer, worker := made("vera", "viewer"), made("willy", "worker")
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address)
-	v := visits(t, p)
-	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.leads(), "/console/sign-in") {
-		t.Error("a stranger sees", page.status, page.leads())
+	v := newVisitor(t, p)
+	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.location(), "/console/sign-in") {
+		t.Error("a visitor without a key gets", page.status, page.location())
 	}
 	if page := v.get("/console/sign-in"); page.status != http.StatusOK || !strings.Contains(page.text, `name="key"`) {
 		t.Error(page.status, page.text)
@@ -144,24 +144,24 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 		t.Fatal(in.status, in.header)
 	}
 	if page := v.get("/console/overview"); page.status != http.StatusOK || !strings.Contains(page.text, "vera") {
-		t.Error("who signed in sees", page.status)
+		t.Error("a signed-in visitor gets", page.status)
 	}
 	if done := v.post("/console/jobs/bulk", url.Values{"do": {"retry"}}); done.status != http.StatusForbidden {
-		t.Error("a viewer does something:", done.status)
+		t.Error("a viewer can change something:", done.status)
 	}
 	if api := v.send("GET", "/v1/jobs", "*/*", nil); api.status != http.StatusUnauthorized {
 		t.Error("the cookie of the console opens the API:", api.status)
 	}
 	id := strings.Split(viewer, "_")[1]
-	if code, _, talk := command(t, "keys", "revoke", id, "--actor", "ada", "--store", address); code != exitOK {
-		t.Fatal(talk)
+	if code, _, stderr := command(t, "keys", "revoke", id, "--actor", "ada", "--store", address); code != exitOK {
+		t.Fatal(stderr)
 	}
-	until(t, "the session of a revoked key is over", func() bool { return v.get("/console/overview").status == http.StatusSeeOther })
+	waitUntil(t, "the session of a revoked key is over", func() bool { return v.get("/console/overview").status == http.StatusSeeOther })
 	refused := v.post("/console/sign-in", url.Values{"key": {viewer}})
 	if refused.status != http.StatusUnauthorized || !strings.Contains(refused.text, "revoked") {
 		t.Error(refused.status, refused.text)
 	}
-	until(t, "an address with too many bad keys is told to wait", func() bool {
+	waitUntil(t, "an address with too many bad keys is told to wait", func() bool {
 		page := v.post("/console/sign-in", url.Values{"key": {"hf_nonsense"}})
 		return page.status/100 == 4 && strings.Contains(page.text, "oo many requests with a bad API key")
 	})
@@ -170,11 +170,11 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// A server that shuts down waits for its requests, and breaks off what does not end. A page that listens ends in order.
-func TestAPageThatListensDoesNotHoldUpTheEnd(t *testing.T) {
+// A server that shuts down waits for its requests and aborts those that do not end. The console ends its event streams first.
+func TestAnOpenEventStreamDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
-	ctx, enough := context.WithTimeout(context.Background(), patient)
+	ctx, enough := context.WithTimeout(context.Background(), testTimeout)
 	defer enough()
 	r, err := http.NewRequestWithContext(ctx, "GET", p.url+"/console/live", nil)
 	ok(t, err)
@@ -189,6 +189,6 @@ func TestAPageThatListensDoesNotHoldUpTheEnd(t *testing.T) {
 		t.Errorf("it stopped with %d", code)
 	}
 	if _, err := io.Copy(io.Discard, lines); err != nil {
-		t.Error("the stream was broken off:", err)
+		t.Error("the stream was aborted:", err)
 	}
 }

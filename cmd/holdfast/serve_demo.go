@@ -16,14 +16,14 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// demoSettings make things happen soon enough to be watched. What somebody set stays.
+// demoSettings make events happen soon enough to watch. Settings that the user gives take precedence.
 var demoSettings = map[string]string{
 	"retry-base-delay": "2s", "retry-jitter-max": "1s", "http-allow": "127.0.0.0/8", "http-ports": "*", "auth": "off",
 	"webhook-allow": "127.0.0.0/8", "webhook-http": "true", "grace": "2s",
 }
 
-// demoPolicy has breakers open and close while somebody watches.
-const demoPolicy = `# How the demo deals with failures.
+// demoPolicy makes breakers open and close quickly.
+const demoPolicy = `# The policy of the demo.
 kinds:
   thumbnail: {max_attempts: 2}
   report: {give_up_after: 1h, backoff: {shape: fixed, delay: 5s}}
@@ -34,24 +34,24 @@ dependencies:
     breaker: {window: 10, failure_rate: 50%, open_for: 8s, open_max: 12s, ramp: 8s}
 `
 
-// followPolicy has the demo go by its policy, unless somebody said what to go by.
-func followPolicy(set config.Values, dir string) error {
-	for _, name := range []string{"policy", "circuit-window", "circuit-fail-threshold", "circuit-cooldown"} {
+// setDemoPolicy uses demoPolicy, unless the user gives a policy or breaker settings.
+func setDemoPolicy(set config.Values, dir string) error {
+	for _, name := range []string{"policy", "breaker-window", "breaker-fail-threshold", "breaker-cooldown"} {
 		if set.Said(name) {
 			return nil
 		}
 	}
 	file := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(demoPolicy), 0o600); err != nil {
-		return fmt.Errorf("the demo needs a temporary folder: %w", err)
+		return fmt.Errorf("cannot create a temporary folder for the demo: %w", err)
 	}
 	return set.Set("policy", file)
 }
 
-// serveDemo serves a throw-away store with something to see in it.
+// serveDemo serves a temporary store in which a live demo runs.
 func serveDemo(c *cobra.Command, set config.Values) error {
 	if set.Of("store").From == "--store" {
-		return usage(c, fmt.Errorf("--demo and --store: the demo has a store of its own, which is thrown away"))
+		return usage(c, fmt.Errorf("--demo and --store cannot be used together: the demo uses a temporary store"))
 	}
 	for name, text := range demoSettings {
 		if set.Said(name) {
@@ -61,20 +61,20 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 			return err
 		}
 	}
-	if !set.Said("listen") && taken(set.Text("listen")) {
+	if !set.Said("listen") && inUse(set.Text("listen")) {
 		if err := set.Set("listen", "127.0.0.1:0"); err != nil {
 			return err
 		}
 	}
 	dir, err := os.MkdirTemp("", "holdfast-demo-")
 	if err != nil {
-		return fmt.Errorf("the demo needs a temporary folder: %w", err)
+		return fmt.Errorf("cannot create a temporary folder for the demo: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := followPolicy(set, dir); err != nil {
+	if err := setDemoPolicy(set, dir); err != nil {
 		return err
 	}
-	gateway, err := startMoody()
+	gateway, err := startLiveGateway()
 	if err != nil {
 		return err
 	}
@@ -84,39 +84,39 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 			return err
 		}
 	}
-	s := &site{set: set, talk: io.Discard, codes: townCodes, shape: forgetSoon} // failures are what there is to see; the log would drown the invitation
+	s := &serverProcess{set: set, logOutput: io.Discard, codes: liveCodes, adjustEngine: shortRetention} // the log of many failures would hide the introduction
 	if set.Said("log") || set.Said("log-level") {
-		s.talk = c.ErrOrStderr()
+		s.logOutput = c.ErrOrStderr()
 	}
 	defer s.close()
 	if err := s.open(c.Context(), filepath.Join(dir, "jobs.db")); err != nil {
 		return err
 	}
-	t := &town{site: s, gateway: gateway, jobs: takesIn(s.store, s.names)}
-	living, leave := context.WithCancel(c.Context())
-	defer t.work.Wait() // before the store is closed
-	defer leave()
+	d := &liveDemo{process: s, gateway: gateway, jobs: enqueuerOf(s.store, s.httpNames)}
+	demoCtx, cancel := context.WithCancel(c.Context())
+	defer d.work.Wait() // before the store is closed
+	defer cancel()
 	return s.run(c.Context(), func(context.Context) error {
-		if err := t.settle(living); err != nil {
+		if err := d.start(demoCtx); err != nil {
 			return err
 		}
-		invite(c.OutOrStdout(), s, gateway.url)
+		printIntroduction(c.OutOrStdout(), s, gateway.url)
 		return nil
 	})
 }
 
-// forgetSoon keeps the throw-away store small, however long somebody looks.
-func forgetSoon(rules *engine.Config) {
-	rules.Retention = []holdfast.Retain{
+// shortRetention keeps the temporary store small, however long the demo runs.
+func shortRetention(cfg *engine.Config) {
+	cfg.Retention = []holdfast.Retain{
 		{Name: "complete", State: holdfast.Complete, For: 15 * time.Minute}, {Name: "cancelled", State: holdfast.Cancelled, For: time.Hour},
 		{Name: "failed", State: holdfast.Failed, For: time.Hour},
 	}
-	rules.RetentionWarning = -1
-	rules.KeepFeed, rules.KeepStory, rules.KeepTallies, rules.KeepTombstones = time.Hour, holdfast.MinKeepStory, 24*time.Hour, 3*time.Hour
+	cfg.RetentionWarning = -1
+	cfg.KeepFeed, cfg.KeepStory, cfg.KeepTallies, cfg.KeepTombstones = time.Hour, holdfast.MinKeepStory, 24*time.Hour, 3*time.Hour
 }
 
-// taken reports whether somebody listens there already.
-func taken(address string) bool {
+// inUse reports whether another process listens on an address.
+func inUse(address string) bool {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return true
@@ -125,23 +125,23 @@ func taken(address string) bool {
 	return false
 }
 
-// invite says where to look, what for, and what there is to try.
-func invite(out io.Writer, s *site, gateway string) {
+// printIntroduction prints where the demo is served, what to look at, and which commands to try.
+func printIntroduction(out io.Writer, s *serverProcess, gateway string) {
 	fmt.Fprintf(out, "holdfast serves a demo at %s\n", s.url())
 	if pages := s.consoleURL(); pages != "" {
 		fmt.Fprintf(out, `
   console  %s   open it in a browser
 
-  A town of jobs calls a gateway that misbehaves. What to look for:
-    Failures      what goes wrong, and how few different errors that is
-    Breakers      billing is out for 40 seconds of every 80: its jobs are held, none is lost
-    Dead letters  what gave up; once billing is back, bring its jobs back with a redrive
-    Groups        "Spring postcards" is partial: retry what failed, the ink has come
-    Queues        imports is paused: read who did it and why, and resume it
+  Demo jobs call a gateway that is unreliable. What to look at:
+    Failures      many failures, but few error groups
+    Breakers      billing is down for 40 seconds of every 80: its jobs are held, none is lost
+    Dead letters  jobs that gave up; when billing is up again, redrive its jobs
+    Groups        "Spring postcards" is partial: retry its failed members, the ink is in stock now
+    Queues        imports is paused: see by whom and why, and resume it
 `, pages)
 	}
 	fmt.Fprintf(out, `
-  The store is thrown away at the end (Ctrl-C). The gateway is at %[2]s.
+  Ctrl-C ends the demo and deletes its store. The gateway is at %[2]s.
 
 Try, in another terminal:
   curl -s %[1]s/v1/queues
@@ -149,7 +149,7 @@ Try, in another terminal:
   curl -s %[1]s/v1/jobs/JOB/story
   curl -s %[1]s/v1/breakers
   curl -s %[1]s/v1/dead-letters
-  curl -s %[1]s/v1/redrives -H 'Content-Type: application/json' -d '{"filter": {"code": "DEPENDENCY_DOWN"}, "reason": "billing is back"}'
+  curl -s %[1]s/v1/redrives -H 'Content-Type: application/json' -d '{"filter": {"code": "DEPENDENCY_DOWN"}, "reason": "billing is up again"}'
   holdfast tail --server %[1]s
   holdfast dead-letters --server %[1]s
   holdfast breakers --server %[1]s

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// listens opens the console's stream of changes. It has no end of its own: that reading ends is the proof.
-func (v *visitor) listens() io.ReadCloser {
+// openStream opens the console's stream of changes. The server ends it only when the visitor may no longer read it.
+func (v *visitor) openStream() io.ReadCloser {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), "GET", v.at+"/console/live", nil)
 	ok(v.t, err)
@@ -26,18 +26,18 @@ func TestTheFirstKeyLocksTheAPIAndTheConsoleOfARunningServer(t *testing.T) {
 	t.Parallel()
 	address := filepath.Join(t.TempDir(), "jobs.db")
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address)
-	v := visits(t, p)
+	v := newVisitor(t, p)
 	if api, page, sign := v.get("/v1/keys"), v.get("/console/overview"), v.get("/console/sign-in"); api.status != http.StatusOK || page.status != http.StatusOK || sign.status != http.StatusSeeOther {
 		t.Fatal("without keys:", api.status, page.status, sign.status)
 	}
-	live := v.listens()
-	code, text, talk := command(t, "keys", "create", "--name", "ada", "--scope", "admin", "--store", address)
-	if code != exitOK || !strings.Contains(talk, "it is the first key") {
-		t.Fatal(code, talk)
+	live := v.openStream()
+	code, text, stderr := command(t, "keys", "create", "--name", "ada", "--scope", "admin", "--store", address)
+	if code != exitOK || !strings.Contains(stderr, "this is the first key") {
+		t.Fatal(code, stderr)
 	}
-	until(t, "the API asks for a key", func() bool { return v.get("/v1/keys").status == http.StatusUnauthorized })
-	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.leads(), "/console/sign-in") {
-		t.Error("a stranger sees", page.status, page.leads())
+	waitUntil(t, "the API asks for a key", func() bool { return v.get("/v1/keys").status == http.StatusUnauthorized })
+	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.location(), "/console/sign-in") {
+		t.Error("a visitor without a key gets", page.status, page.location())
 	}
 	if _, err := io.Copy(io.Discard, live); err != nil {
 		t.Error("the stream of a visitor without a key:", err)
@@ -45,13 +45,13 @@ func TestTheFirstKeyLocksTheAPIAndTheConsoleOfARunningServer(t *testing.T) {
 	if page := v.post("/console/sign-in", url.Values{"key": {strings.TrimSpace(text)}}); page.status != http.StatusSeeOther {
 		t.Fatal("the key opens", page.status)
 	}
-	live = v.listens()
-	code, far, talk := command(t, "keys", "create", "--name", "bob", "--scope", "viewer", "--server", p.url, "--key", strings.TrimSpace(text))
-	if code != exitOK || strings.Contains(talk, "it is the first key") || !strings.HasPrefix(far, "hf_") {
-		t.Error("a second key, made over HTTP:", code, talk)
+	live = v.openStream()
+	code, far, stderr := command(t, "keys", "create", "--name", "bob", "--scope", "viewer", "--server", p.url, "--key", strings.TrimSpace(text))
+	if code != exitOK || strings.Contains(stderr, "this is the first key") || !strings.HasPrefix(far, "hf_") {
+		t.Error("a second key, made over HTTP:", code, stderr)
 	}
-	if code, _, talk = command(t, "keys", "revoke", strings.Split(text, "_")[1], "--store", address); code != exitOK {
-		t.Fatal(talk)
+	if code, _, stderr = command(t, "keys", "revoke", strings.Split(text, "_")[1], "--store", address); code != exitOK {
+		t.Fatal(stderr)
 	}
 	if _, err := io.Copy(io.Discard, live); err != nil {
 		t.Error("the stream of a visitor whose key was revoked:", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// Whichever of a server's engines takes over what a lost worker held, it goes by the server's policy.
-func TestAServerJudgesLostWorkersByItsPolicyWhoeverTakesOver(t *testing.T) {
+// Either of a server's two engines may reclaim the jobs of a lost worker. Both must apply the server's policy.
+func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte("defaults: {max_crashes: 1}\n"), 0o600))
@@ -22,7 +22,7 @@ func TestAServerJudgesLostWorkersByItsPolicyWhoeverTakesOver(t *testing.T) {
 	ok(t, err)
 	s := client.Store()
 	var ids []holdfast.ID
-	for n := range 10 { // their leases end one after the other, so that each is found by somebody else, or not
+	for n := range 10 { // their leases expire one after the other, so that either engine may reclaim each
 		receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mine"}})
 		ok(t, err)
 		lasting := time.Second + time.Duration(n)*300*time.Millisecond
@@ -35,7 +35,7 @@ func TestAServerJudgesLostWorkersByItsPolicyWhoeverTakesOver(t *testing.T) {
 	}
 	for _, id := range ids {
 		var job holdfast.Job
-		until(t, "the loss is judged", func() bool {
+		waitUntil(t, "the loss is judged", func() bool {
 			job, err = s.Job(ctx, id)
 			ok(t, err)
 			return job.Crashes > 0

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// patient is how long a test waits for what should take moments.
-const patient = time.Minute
+// testTimeout is the time limit of waits.
+const testTimeout = time.Minute
 
-// A process is the command, started.
+// A process is a running command.
 type process struct {
 	cmd *exec.Cmd
 	url string
@@ -29,10 +29,10 @@ type process struct {
 	out strings.Builder
 }
 
-// startServe starts a server and waits until it says where it is.
+// startServe starts a server and waits until it prints its address.
 func startServe(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	ctx, enough := context.WithTimeout(context.Background(), 2*patient)
+	ctx, enough := context.WithTimeout(context.Background(), 2*testTimeout)
 	p := &process{cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"serve"}, args...)...)}
 	p.cmd.Env = append(os.Environ(), append([]string{"HOLDFAST_TEST_AS_COMMAND=1", "HOLDFAST_LISTEN=127.0.0.1:0"}, env...)...)
 	pipe, err := p.cmd.StdoutPipe()
@@ -51,7 +51,7 @@ func startServe(t *testing.T, env []string, args ...string) *process {
 		}
 	}
 	if p.url == "" {
-		t.Fatalf("it did not say where it is: %s", p.out.String())
+		t.Fatalf("the server did not print its address: %s", p.out.String())
 	}
 	go func() {
 		for lines.Scan() {
@@ -63,7 +63,7 @@ func startServe(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// stop asks the server to stop, and answers with its exit code.
+// stop asks the server to stop and returns its exit code.
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
 	ok(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -71,21 +71,21 @@ func (p *process) stop(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// until asks again and again until it is so.
-func until(t *testing.T, what string, is func() bool) {
+// waitUntil polls until a condition is true.
+func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patient); ; {
+	for end := time.Now().Add(testTimeout); ; {
 		if is() {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("it never came to this: " + what)
+			t.Fatal("timed out waiting: " + what)
 		}
 		<-time.After(50 * time.Millisecond)
 	}
 }
 
-func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
+func TestHTTPJobsRunWithCommandsOnly(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	well := false
@@ -100,13 +100,13 @@ func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
 	data := t.TempDir()
 	p := startServe(t, []string{"XDG_DATA_HOME=" + data, "STATE_DIRECTORY=", "DATABASE_URL=", "RETRY_BASE_DELAY_MS=10", "RETRY_JITTER_MAX_MS=1", "HOLDFAST_LOG_LEVEL=error"}, "--http-allow", "127.0.0.0/8", "--http-ports", "*")
 	far := func(line string) (int, string) {
-		code, out, talk := command(t, append(words(line), "--server", p.url)...)
-		return code, out + talk
+		code, out, stderr := command(t, append(splitArgs(line), "--server", p.url)...)
+		return code, out + stderr
 	}
 	if code, out := far(`enqueue http --args '{"url": "` + gateway.URL + `"}' --max-attempts 2`); code != exitOK {
 		t.Fatal(out)
 	}
-	until(t, "a dead letter", func() bool { _, out := far("dead-letters"); return strings.Contains(out, "HTTP_5XX") })
+	waitUntil(t, "a dead letter", func() bool { _, out := far("dead-letters"); return strings.Contains(out, "HTTP_5XX") })
 	_, out := far("jobs --json")
 	var page struct {
 		Jobs []struct{ ID, Queue, Dependency string }
@@ -118,9 +118,9 @@ func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
 	near := filepath.Join(data, "holdfast", "jobs.db")
 	for _, line := range []string{"story " + page.Jobs[0].ID, "breakers", "dead-letters", "redrive preview --code HTTP_5XX --actor ada"} {
 		_, farSays := far(line)
-		_, nearSays, talk := command(t, append(words(line), "--store", near)...)
-		if farSays != nearSays+talk {
-			t.Errorf("holdfast %s\nnear: %s\nfar: %s", line, nearSays+talk, farSays)
+		_, nearSays, stderr := command(t, append(splitArgs(line), "--store", near)...)
+		if farSays != nearSays+stderr {
+			t.Errorf("holdfast %s\nnear: %s\nfar: %s", line, nearSays+stderr, farSays)
 		}
 	}
 	mu.Lock()
@@ -132,12 +132,12 @@ func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
 	if code := p.stop(t); code != exitOK {
 		t.Errorf("it stopped with %d", code)
 	}
-	if code, out, talk := command(t, "doctor", "--store", near); code != exitOK {
-		t.Error(out, talk)
+	if code, out, stderr := command(t, "doctor", "--store", near); code != exitOK {
+		t.Error(out, stderr)
 	}
 }
 
-func TestAJobThatIsAProgramRunsWhereItIsListed(t *testing.T) {
+func TestExecJobsRunListedPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address, list := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "programs.json")
@@ -145,11 +145,11 @@ func TestAJobThatIsAProgramRunsWhereItIsListed(t *testing.T) {
 	ok(t, os.WriteFile(list, []byte(`{"programs": {"greet": {"path": "`+filepath.Join(dir, "greet")+`", "timeout": "1m", "limits": {"cpu": "10s"}}}}`), 0o600))
 	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address, "--exec-config", list)
 	for _, line := range []string{`enqueue exec --args '{"program": "greet", "args": ["$(id)"]}'`, `enqueue exec --args '{"program": "rm"}'`} {
-		if code, out, talk := command(t, append(words(line), "--server", p.url)...); code != exitOK {
-			t.Fatal(out, talk)
+		if code, out, stderr := command(t, append(splitArgs(line), "--server", p.url)...); code != exitOK {
+			t.Fatal(out, stderr)
 		}
 	}
-	until(t, "one complete, one refused", func() bool {
+	waitUntil(t, "one complete, one refused", func() bool {
 		_, complete, _ := command(t, "jobs", "--state", "complete", "--json", "--server", p.url)
 		_, failed, _ := command(t, "jobs", "--state", "failed", "--json", "--server", p.url)
 		return strings.Contains(complete, "hello $(id)") && strings.Contains(failed, `"program": "rm"`)
@@ -159,51 +159,51 @@ func TestAJobThatIsAProgramRunsWhereItIsListed(t *testing.T) {
 	}
 	for _, wrong := range []string{`{"programs": {}}`, `{"programs": {"x": {"path": "relative"}}}`, `{"programms": {}}`} {
 		ok(t, os.WriteFile(list, []byte(wrong), 0o600))
-		if code, _, talk := command(t, "serve", "--store", address, "--listen", "127.0.0.1:0", "--exec-config", list); code != exitUsage || talk == "" {
-			t.Errorf("%s: exit %d, %s", wrong, code, talk)
+		if code, _, stderr := command(t, "serve", "--store", address, "--listen", "127.0.0.1:0", "--exec-config", list); code != exitUsage || stderr == "" {
+			t.Errorf("%s: exit %d, %s", wrong, code, stderr)
 		}
 	}
 }
 
 func TestABackupBecomesAStoreAgain(t *testing.T) {
-	address, failed, _ := shelf(t)
+	address, failed, _ := newTestStore(t)
 	dir := t.TempDir()
 	copied, restored := filepath.Join(dir, "copy.db"), filepath.Join(dir, "new.db")
-	follow(t, address, []step{
+	runSteps(t, address, []step{
 		{"backup " + copied, exitOK, "copied into"},
 		{"backup " + copied, exitConflict, ""},
 	})
-	follow(t, restored, []step{
+	runSteps(t, restored, []step{
 		{"restore " + copied, exitOK, "restored into"},
 		{"restore " + copied, exitConflict, ""},
 		{"story " + failed.String(), exitOK, "gave up"},
-		{"doctor", exitOK, "no promise is broken in 3 jobs"},
+		{"doctor", exitOK, "no invariant is broken in 3 jobs"},
 	})
-	if code, _, talk := command(t, "backup", filepath.Join(dir, "far.db"), "--server", serving(t, address)); code != exitUsage || !strings.Contains(talk, "--store") {
-		t.Error(code, talk)
+	if code, _, stderr := command(t, "backup", filepath.Join(dir, "far.db"), "--server", startTestServer(t, address)); code != exitUsage || !strings.Contains(stderr, "--store") {
+		t.Error(code, stderr)
 	}
 }
 
-func TestOthersAreNotServedWithoutKeys(t *testing.T) {
+func TestAServerForOtherMachinesNeedsKeys(t *testing.T) {
 	dir := t.TempDir()
 	address := filepath.Join(dir, "jobs.db")
 	for _, refused := range [][]string{
 		{"--listen", "0.0.0.0:0"}, {"--listen", "0.0.0.0:0", "--auth", "keys"}, {"--listen", ":0"}, {"--auth", "keys"}, {"--listen", "[::]:0", "--auth", "off"}, {"--listen", "192.0.2.1:80", "--auth", "off"},
 	} {
-		code, out, talk := command(t, append([]string{"serve", "--store", address}, refused...)...)
-		if code != exitUsage || out != "" || !strings.Contains(oneLine(talk), "key") {
-			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, talk)
+		code, out, stderr := command(t, append([]string{"serve", "--store", address}, refused...)...)
+		if code != exitUsage || out != "" || !strings.Contains(oneLine(stderr), "key") {
+			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, stderr)
 		}
 	}
 	for _, refused := range [][]string{{"--server", "http://x"}, {"--lease", "1y"}, {"--workers", "-1"}, {"--http-allow", "10.0.0.0/99"}, {"--http-ports", "70000"}, {"--policy", dir + "/none"}, {"--demo"}, {"--auth", "maybe"}} {
-		code, out, talk := command(t, append([]string{"serve", "--store", address, "--listen", "127.0.0.1:0"}, refused...)...)
-		if code != exitUsage || out != "" || talk == "" {
-			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, talk)
+		code, out, stderr := command(t, append([]string{"serve", "--store", address, "--listen", "127.0.0.1:0"}, refused...)...)
+		if code != exitUsage || out != "" || stderr == "" {
+			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, stderr)
 		}
 	}
 }
 
-func TestAServerWithKeysAsksForOneAndSystemdHearsHowItIs(t *testing.T) {
+func TestAServerWithKeysRequiresOneAndNotifiesSystemd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address, socket := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "notify")
@@ -228,8 +228,8 @@ func TestAServerWithKeysAsksForOneAndSystemdHearsHowItIs(t *testing.T) {
 				if said == what {
 					return
 				}
-			case <-time.After(patient):
-				t.Fatalf("systemd never heard %s", what)
+			case <-time.After(testTimeout):
+				t.Fatalf("systemd did not get %s", what)
 			}
 		}
 	}
@@ -253,9 +253,9 @@ func TestAServerWithKeysAsksForOneAndSystemdHearsHowItIs(t *testing.T) {
 		{exitOK, []string{"jobs", "--key", strings.TrimSpace(key)}}, {exitOK, []string{"jobs", "--key-file", file}},
 		{exitForbidden, []string{"pause", "--queue", "default", "--actor", "ada", "--key-file", file}},
 	} {
-		code, out, talk := command(t, append(asked.args, "--server", p.url)...)
-		if code != asked.code || code != exitOK && oneLine(talk) == "" {
-			t.Errorf("%v: exit %d, want %d\n%s%s", asked.args, code, asked.code, out, talk)
+		code, out, stderr := command(t, append(asked.args, "--server", p.url)...)
+		if code != asked.code || code != exitOK && oneLine(stderr) == "" {
+			t.Errorf("%v: exit %d, want %d\n%s%s", asked.args, code, asked.code, out, stderr)
 		}
 	}
 	if code := p.stop(t); code != exitOK {
@@ -263,7 +263,7 @@ func TestAServerWithKeysAsksForOneAndSystemdHearsHowItIs(t *testing.T) {
 	}
 }
 
-func TestTheServedDemoHasSomethingToSee(t *testing.T) {
+func TestTheLiveDemoShowsEveryState(t *testing.T) {
 	t.Parallel()
 	scratch := t.TempDir()
 	p := startServe(t, []string{"TMPDIR=" + scratch}, "--demo")
@@ -272,13 +272,13 @@ func TestTheServedDemoHasSomethingToSee(t *testing.T) {
 		{"groups", "partial ready processing"}, {"queues", "paused images invoices"}, {"redrive list", "done"}, {"schedules", "running paused"}, {"deliveries", "complete"},
 		{"workers", "crew-harbour crew-mill deliveries"}, {"jobs --state cancelled", "report"}, {"jobs --state processing", "report"},
 	} {
-		until(t, seen.line+" tells of "+seen.words, func() bool {
+		waitUntil(t, seen.line+" tells of "+seen.words, func() bool {
 			_, out, _ := command(t, append(strings.Fields(seen.line), "--server", p.url)...)
 			return !slices.ContainsFunc(strings.Fields(seen.words), func(word string) bool { return !strings.Contains(out, word) })
 		})
 	}
-	if first := visits(t, p).get("/console/"); first.leads() != "/console/failures" {
-		t.Error("with an outage under way the console begins with", first.leads())
+	if first := newVisitor(t, p).get("/console/"); first.location() != "/console/failures" {
+		t.Error("during an outage the console starts at", first.location())
 	}
 	if code := p.stop(t); code != exitOK {
 		t.Errorf("it stopped with %d", code)
@@ -291,8 +291,8 @@ func TestTheServedDemoHasSomethingToSee(t *testing.T) {
 func TestAServerThatIsAskedToStopBeforeItServesEndsWithZero(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, talk strings.Builder
-	if code := run(ctx, []string{"serve", "--store", filepath.Join(t.TempDir(), "jobs.db"), "--listen", "127.0.0.1:0"}, &out, &talk); code != exitOK {
-		t.Errorf("%d %s %s", code, out.String(), talk.String())
+	var out, stderr strings.Builder
+	if code := run(ctx, []string{"serve", "--store", filepath.Join(t.TempDir(), "jobs.db"), "--listen", "127.0.0.1:0"}, &out, &stderr); code != exitOK {
+		t.Errorf("%d %s %s", code, out.String(), stderr.String())
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 func sharesCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "shares", Short: "Show or set how much owners get where they compete", Args: cobra.NoArgs,
-		Long: "Where owners compete, each gets as much as the others; one of weight 3 gets three times as much as one of weight 1.",
+		Use: "shares", Short: "Show or set the weights by which owners share workers", Args: cobra.NoArgs,
+		Long: "Where jobs of several owners wait, each owner gets the same share of workers. An owner with weight 3 gets three times as much as one with weight 1.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				shares, err := o.Shares(ctx)
@@ -36,7 +36,7 @@ func printShares(out io.Writer, shares []ops.Share) {
 	}
 	rows := make([][]string, len(shares))
 	for n, share := range shares {
-		rows[n] = []string{share.Owner, strconv.FormatFloat(share.Weight, 'g', -1, 64), moment(share.Since)}
+		rows[n] = []string{share.Owner, strconv.FormatFloat(share.Weight, 'g', -1, 64), formatTime(share.Since)}
 	}
 	table(out, []string{"OWNER", "WEIGHT", "SINCE"}, rows)
 }
@@ -44,22 +44,22 @@ func printShares(out io.Writer, shares []ops.Share) {
 func setShareCommand() *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "set OWNER WEIGHT", Short: "Give an owner a weight; 1 is what everybody has", Args: exactly("owner", "weight"),
+		Use: "set OWNER WEIGHT", Short: "Set the weight of an owner; the default is 1", Args: exactly("owner", "weight"),
 		Example: "  holdfast shares set acme 3 --store jobs.db --reason 'a paying customer'",
 		RunE: func(c *cobra.Command, args []string) error {
 			weight, err := strconv.ParseFloat(args[1], 64)
 			if err != nil {
-				return usage(c, fmt.Errorf("weight %q is no number", args[1]))
+				return usage(c, fmt.Errorf("weight %q is not a number", args[1]))
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, *by); err != nil {
 					return err
 				}
-				fmt.Fprintf(c.OutOrStdout(), "%s has weight %v now\n", printable(args[0]), weight)
+				fmt.Fprintf(c.OutOrStdout(), "%s now has weight %v\n", printable(args[0]), weight)
 				return nil
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

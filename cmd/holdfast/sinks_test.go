@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-func TestMailGoesOutAsMailTLSSays(t *testing.T) {
+func TestMailTLSDecidesHowMailIsSent(t *testing.T) {
 	box, err := inbox.OpenMailbox() // it offers no TLS
 	ok(t, err)
 	defer box.Close()
@@ -24,7 +24,7 @@ func TestMailGoesOutAsMailTLSSays(t *testing.T) {
 		}
 		set, err := config.Read(environ)
 		ok(t, err)
-		sinks, err := (&site{set: set}).sinks()
+		sinks, err := (&serverProcess{set: set}).sinks()
 		ok(t, err)
 		before := len(box.Letters())
 		_, err = sinks["mail"].Deliver(t.Context(), notify.Delivery{

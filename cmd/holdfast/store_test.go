@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// serveOnce runs serve in a process of its own, in an empty folder, until it ends.
+// serveOnce runs serve in a child process, in an empty folder, until it ends.
 func serveOnce(t *testing.T, args ...string) (code int, out, dir string) {
 	t.Helper()
-	ctx, enough := context.WithTimeout(t.Context(), patient)
+	ctx, enough := context.WithTimeout(t.Context(), testTimeout)
 	defer enough()
 	dir = t.TempDir()
 	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -48,52 +48,52 @@ func TestServeOnAStoreThatCannotBeOpenedSaysOneLine(t *testing.T) {
 				t.Errorf("exit %d:\n%s\nwanted %d and one line with %q", code, out, c.code, c.says)
 			}
 			if made, _ := filepath.Glob(filepath.Join(dir, "*")); len(made) > 0 {
-				t.Errorf("it made %q", made)
+				t.Errorf("it created %q", made)
 			}
 		})
 	}
 }
 
-func TestNoVerbShowsThePasswordOfAnAddress(t *testing.T) {
+func TestNoCommandPrintsThePasswordOfAnAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{"host=127.0.0.1 password=SECRETPW", "postgres:ada:SECRETPW@x", "postgres://ada:SECRETPW@x:y/jobs"} {
 		t.Setenv("HOLDFAST_STORE", address)
 		for _, line := range []string{"config", "config --json", "jobs", "doctor --json", "restore notes.txt --store '" + address + "'", "jobs --store '" + address + "'", "backup notes.db"} {
-			if _, out, talk := command(t, words(line)...); strings.Contains(out+talk, "SECRETPW") {
-				t.Errorf("%s with %s: %s", line, address, out+talk)
+			if _, out, stderr := command(t, splitArgs(line)...); strings.Contains(out+stderr, "SECRETPW") {
+				t.Errorf("%s with %s: %s", line, address, out+stderr)
 			}
 		}
 	}
 	if made, _ := filepath.Glob("*"); len(made) > 0 {
-		t.Errorf("it made %q", made)
+		t.Errorf("it created %q", made)
 	}
 }
 
 func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // where files inherit who may read them
+		return // file permissions are inherited there
 	}
-	address, _, _ := shelf(t)
+	address, _, _ := newTestStore(t)
 	ok(t, os.Chmod(filepath.Dir(address), 0o755))
-	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || talk != "" {
-		t.Fatalf("a private store: %d %s", code, talk)
+	if code, _, stderr := command(t, "doctor", "--store", address); code != exitOK || stderr != "" {
+		t.Fatalf("a private store: %d %s", code, stderr)
 	}
 	ok(t, os.Chmod(address, 0o644))
-	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(talk, "warning: every user of this machine can read "+address) {
-		t.Errorf("%d %s", code, talk)
+	if code, _, stderr := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(stderr, "warning: every user of this machine can access "+address) {
+		t.Errorf("%d %s", code, stderr)
 	}
 	var log bytes.Buffer
 	set, err := settings(serveCommand())
 	ok(t, err)
 	ok(t, set.Set("listen", "127.0.0.1:0"))
-	s := &site{set: set, talk: &log}
+	s := &serverProcess{set: set, logOutput: &log}
 	defer s.close()
 	ok(t, s.open(t.Context(), address))
 	if !strings.Contains(log.String(), "store_exposed") {
-		t.Errorf("serve says: %s", log.String())
+		t.Errorf("the log of serve: %s", log.String())
 	}
 	ok(t, os.Chmod(filepath.Dir(address), 0o700))
-	if _, _, talk := command(t, "doctor", "--store", address); talk != "" {
-		t.Errorf("in a private folder: %s", talk)
+	if _, _, stderr := command(t, "doctor", "--store", address); stderr != "" {
+		t.Errorf("in a private folder: %s", stderr)
 	}
 }

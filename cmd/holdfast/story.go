@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// aboutJob makes a verb that asks about one job and prints the answer.
-func aboutJob[T any](name, short string, ask func(ctx context.Context, o ops.Desk, id holdfast.ID) (T, error), people func(out io.Writer, answer T)) *cobra.Command {
+// jobQueryCommand makes a command that reads something about one job and prints it.
+func jobQueryCommand[T any](name, short string, ask func(ctx context.Context, o ops.Desk, id holdfast.ID) (T, error), printText func(out io.Writer, answer T)) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -26,7 +26,7 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o ops.Des
 				if err != nil {
 					return err
 				}
-				return show(c, answer, func(out io.Writer) { people(out, answer) })
+				return show(c, answer, func(out io.Writer) { printText(out, answer) })
 			})
 		},
 	}
@@ -34,13 +34,13 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o ops.Des
 
 func storyCommand() *cobra.Command {
 	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) ([]ops.Line, error) { return o.Story(ctx, id) }
-	return aboutJob("story", "Tell how a job came to stand where it stands", ask, printStory)
+	return jobQueryCommand("story", "Show the story of a job: everything that happened to it", ask, printStory)
 }
 
 func printStory(out io.Writer, lines []ops.Line) {
 	var rows [][]string
 	for _, line := range lines {
-		rows = append(rows, []string{moment(line.At), line.Name, line.Text})
+		rows = append(rows, []string{formatTime(line.At), line.Name, line.Text})
 		for _, change := range line.Changes {
 			rows = append(rows, []string{"", "", "changed " + change.String()})
 		}
@@ -51,14 +51,14 @@ func printStory(out io.Writer, lines []ops.Line) {
 			rows = append(rows, []string{"", "", "error: " + line.Error})
 		}
 	}
-	table(out, []string{"WHEN", "WHAT", "HOW"}, rows)
+	table(out, []string{"WHEN", "EVENT", "DETAIL"}, rows)
 }
 
 func explainCommand() *cobra.Command {
 	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Explanation, error) {
 		return o.Explain(ctx, id)
 	}
-	return aboutJob("explain", "Say why a job is not running, and what can be done", ask, func(out io.Writer, e ops.Explanation) {
+	return jobQueryCommand("explain", "Explain why a job is not running, and what to do", ask, func(out io.Writer, e ops.Explanation) {
 		fmt.Fprintf(out, "%s %s in queue %s is %s\n", printable(e.Job.Kind), e.Job.ID, printable(e.Job.Queue), e.Job.State)
 		for _, reason := range e.Reasons {
 			fmt.Fprintf(out, "- %s\n", printable(reason.Text))

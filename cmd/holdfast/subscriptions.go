@@ -15,15 +15,15 @@ import (
 )
 
 func subscriptionsCommand() *cobra.Command {
-	c := listSubscriptionsCommand("subscriptions", "Show and change who is told of what")
+	c := listSubscriptionsCommand("subscriptions", "List, create and change subscriptions")
 	c.Example = `  holdfast subscriptions add --store jobs.db --sink webhook --target https://example.com/hook --event failed --event 'group.*' --secret shop
-  holdfast subscriptions disable ID --store jobs.db --reason "the receiver moves"
+  holdfast subscriptions disable ID --store jobs.db --reason "the receiver is being moved"
   holdfast subscriptions rewind ID 1200 --store jobs.db`
 	c.AddCommand(
-		listSubscriptionsCommand("list", "List subscriptions, the newest first, with how far behind each is"), addSubscriptionCommand(),
-		onSubscriptionCommand("remove", "Forget a subscription", "removed", ops.Desk.Unsubscribe),
-		onSubscriptionCommand("disable", "Tell a subscription nothing more until it is enabled (a reason is required)", "disabled", ops.Desk.DisableSubscription),
-		onSubscriptionCommand("enable", "Let a subscription go on where it was disabled", "enabled: what it missed comes first", ops.Desk.EnableSubscription),
+		listSubscriptionsCommand("list", "List subscriptions, newest first, with the number of undelivered events"), addSubscriptionCommand(),
+		subscriptionActionCommand("remove", "Delete a subscription", "removed", ops.Desk.Unsubscribe),
+		subscriptionActionCommand("disable", "Stop deliveries of a subscription until it is enabled (--reason is required)", "disabled", ops.Desk.DisableSubscription),
+		subscriptionActionCommand("enable", "Enable a disabled subscription; it continues where it stopped", "enabled: events since it was disabled are delivered first", ops.Desk.EnableSubscription),
 		rewindCommand(),
 	)
 	return c
@@ -46,7 +46,7 @@ func listSubscriptionsCommand(name, short string) *cobra.Command {
 
 func printSubscriptions(out io.Writer, subs []ops.Subscribed) {
 	if len(subs) == 0 {
-		fmt.Fprintln(out, "nobody is told of anything: see 'holdfast subscriptions add --help'")
+		fmt.Fprintln(out, "no subscriptions: see 'holdfast subscriptions add --help'")
 		return
 	}
 	rows := make([][]string, len(subs))
@@ -55,14 +55,14 @@ func printSubscriptions(out io.Writer, subs []ops.Subscribed) {
 		if s.Disabled != "" {
 			state = "disabled: " + short(s.Disabled, 40)
 		}
-		rows[n] = []string{s.ID.String(), orDash(s.Name), s.Sink, short(s.Target, 50), wants(s.Subscription), strconv.FormatInt(s.Lag, 10), strconv.FormatInt(s.Missed, 10), state}
+		rows[n] = []string{s.ID.String(), orDash(s.Name), s.Sink, short(s.Target, 50), eventsText(s.Subscription), strconv.FormatInt(s.Lag, 10), strconv.FormatInt(s.Missed, 10), state}
 	}
-	table(out, []string{"SUBSCRIPTION", "NAME", "SINK", "TARGET", "WANTS", "BEHIND", "MISSED", "STATE"}, rows)
+	table(out, []string{"SUBSCRIPTION", "NAME", "SINK", "TARGET", "EVENTS", "BEHIND", "MISSED", "STATE"}, rows)
 }
 
-// wants says of what a subscription is told.
-func wants(s subscription.Subscription) string {
-	text := "everything"
+// eventsText describes which events a subscription receives.
+func eventsText(s subscription.Subscription) string {
+	text := "all"
 	if len(s.Events) > 0 {
 		text = strings.Join(s.Events, " ")
 	}
@@ -83,9 +83,9 @@ func addSubscriptionCommand() *cobra.Command {
 	var groups []string
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "add", Short: "Have somebody told of what happens from now on; with --id, change what is told and where", Args: cobra.NoArgs,
-		Long: `Keeps a subscription. Secrets are given by name: workers look up HOLDFAST_SECRET_<NAME> in their environment, or the file that
-HOLDFAST_SECRET_<NAME>_FILE names. Give the newest first: while a secret is being changed, two sign.`,
+		Use: "add", Short: "Create a subscription to future events; with --id, change one", Args: cobra.NoArgs,
+		Long: `Creates a subscription. Secrets are given by name: workers read HOLDFAST_SECRET_<NAME> from their environment, or the file that
+HOLDFAST_SECRET_<NAME>_FILE names. While a secret is being replaced, give two names, the newest first: both sign.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if id != "" {
 				if s.ID, err = holdfast.ParseID(id); err != nil {
@@ -105,29 +105,29 @@ HOLDFAST_SECRET_<NAME>_FILE names. Give the newest first: while a secret is bein
 					return err
 				}
 				return show(c, kept, func(out io.Writer) {
-					fmt.Fprintf(out, "subscribed %s: told of what comes after event %d\n", kept.ID, kept.Cursor)
+					fmt.Fprintf(out, "subscribed %s: receives events after number %d\n", kept.ID, kept.Cursor)
 				})
 			})
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&id, "id", "", "replace this subscription; it goes on where it is")
-	flags.StringVar(&s.Name, "name", "", "what people call it")
-	flags.StringVar(&s.Sink, "sink", "", "how it is told: webhook, mail, stream, or what else the workers know")
-	flags.StringVar(&s.Target, "target", "", "where: a URL, addresses, a subject")
-	flags.StringSliceVar(&s.Events, "event", nil, "only these: failed, group.partial, breaker.*; everything when left out")
-	flags.StringSliceVar(&s.Kinds, "kind", nil, "only of jobs of these kinds")
-	flags.StringSliceVar(&s.Owners, "owner", nil, "only of these owners")
-	flags.StringSliceVar(&s.Codes, "code", nil, "only with these codes")
-	flags.StringSliceVar(&groups, "group", nil, "only of these groups and their members")
-	flags.StringSliceVar(&s.Secrets, "secret", nil, "names of secrets, the newest first; never the secrets")
-	flags.StringToStringVar(&s.Options, "option", nil, "what else the sink is to know: name=value")
-	by = byWhom(c)
+	flags.StringVar(&id, "id", "", "replace this subscription; it continues at the same event")
+	flags.StringVar(&s.Name, "name", "", "name of the subscription")
+	flags.StringVar(&s.Sink, "sink", "", "how events are delivered: webhook, mail, stream, or another sink of the workers")
+	flags.StringVar(&s.Target, "target", "", "where they are delivered: a URL, mail addresses, or a NATS subject")
+	flags.StringSliceVar(&s.Events, "event", nil, "only these events: failed, group.partial, breaker.*; all by default")
+	flags.StringSliceVar(&s.Kinds, "kind", nil, "only events of jobs of these kinds")
+	flags.StringSliceVar(&s.Owners, "owner", nil, "only events of these owners")
+	flags.StringSliceVar(&s.Codes, "code", nil, "only events with these failure codes")
+	flags.StringSliceVar(&groups, "group", nil, "only events of these groups and their members")
+	flags.StringSliceVar(&s.Secrets, "secret", nil, "names of secrets, newest first; never the secrets themselves")
+	flags.StringToStringVar(&s.Options, "option", nil, "options of the sink: name=value")
+	by = addByFlags(c)
 	return c
 }
 
-// onSubscriptionCommand makes a verb that decides on one subscription.
-func onSubscriptionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
+// subscriptionActionCommand makes a command that changes one subscription.
+func subscriptionActionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " SUBSCRIPTION", Short: short, Args: exactly("subscription"),
@@ -137,23 +137,23 @@ func onSubscriptionCommand(name, short, answer string, act func(o ops.Desk, ctx 
 				if err != nil {
 					return err
 				}
-				return answered(c)(answer, act(o, ctx, id, *by))
+				return printAnswer(c)(answer, act(o, ctx, id, *by))
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
 func rewindCommand() *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "rewind SUBSCRIPTION NUMBER", Short: "Tell a subscription once more what came after a number, or with 'head' only what comes now", Args: exactly("subscription", "number"),
+		Use: "rewind SUBSCRIPTION NUMBER", Short: "Deliver again every event after a number, or with 'head' skip to new events", Args: exactly("subscription", "number"),
 		RunE: func(c *cobra.Command, args []string) error {
 			after, err := subscription.FromHead, error(nil)
 			if args[1] != "head" {
 				if after, err = strconv.ParseInt(args[1], 10, 64); err != nil || after < 0 {
-					return usage(c, fmt.Errorf("number %q: give the number of an event, 0 for all there are, or head", args[1]))
+					return usage(c, fmt.Errorf("number %q: give the number of an event, 0 for all events, or head", args[1]))
 				}
 			}
 			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
@@ -161,10 +161,10 @@ func rewindCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return answered(c)("rewound to "+args[1], o.RewindSubscription(ctx, id, after, *by))
+				return printAnswer(c)("rewound to "+args[1], o.RewindSubscription(ctx, id, after, *by))
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

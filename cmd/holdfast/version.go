@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A build is what this program is made of.
+// A build describes the build of this program.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // it was built from files that differ from the revision
+	Modified bool   `json:"modified,omitempty"` // the working tree had changes
 	Time     string `json:"time,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
@@ -41,7 +41,7 @@ func thisBuild() build {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := thisBuild()
 			return show(c, b, func(out io.Writer) {
@@ -50,7 +50,7 @@ func versionCommand() *cobra.Command {
 					fmt.Fprintf(out, ", revision %.12s of %s", b.Revision, b.Time)
 				}
 				if b.Modified {
-					fmt.Fprint(out, ", with changes")
+					fmt.Fprint(out, ", modified")
 				}
 				fmt.Fprintf(out, ", %s, %s\n", b.Go, b.Platform)
 			})

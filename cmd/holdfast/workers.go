@@ -17,7 +17,7 @@ import (
 
 func workersCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "workers", Short: "List workers that are alive, and what they work on", Args: cobra.NoArgs,
+		Use: "workers", Short: "List live workers with their queues and kinds", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				workers, err := o.Workers(ctx)
@@ -32,19 +32,19 @@ func workersCommand() *cobra.Command {
 
 func printWorkers(out io.Writer, workers []holdfast.Presence) {
 	if len(workers) == 0 {
-		fmt.Fprintln(out, "no worker is alive")
+		fmt.Fprintln(out, "no live workers")
 		return
 	}
 	rows := make([][]string, len(workers))
 	for n, w := range workers {
-		rows[n] = []string{w.Worker, strconv.Itoa(w.Slots), orDash(strings.Join(w.Queues, " ")), short(orDash(strings.Join(w.Kinds, " ")), 60), orDash(w.Version), moment(w.StartedAt), moment(w.SeenAt)}
+		rows[n] = []string{w.Worker, strconv.Itoa(w.Slots), orDash(strings.Join(w.Queues, " ")), short(orDash(strings.Join(w.Kinds, " ")), 60), orDash(w.Version), formatTime(w.StartedAt), formatTime(w.SeenAt)}
 	}
 	table(out, []string{"WORKER", "SLOTS", "QUEUES", "KINDS", "VERSION", "STARTED", "SEEN"}, rows)
 }
 
 func queuesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "queues", Aliases: []string{"stats"}, Short: "Say how many jobs stand where, by queue", Args: cobra.NoArgs,
+		Use: "queues", Aliases: []string{"stats"}, Short: "Show the number of jobs in each queue, by state", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				stats, err := o.Stats(ctx)
@@ -70,22 +70,22 @@ func printQueues(out io.Writer, s ops.Stats) {
 			}
 			return strconv.Itoa(jobs)
 		}
-		rows[n] = []string{q.Queue, held, number("ready", q.Ready), number("later", q.Later), number("processing", q.Processing), number("dead", q.Dead), moment(q.Oldest)}
+		rows[n] = []string{q.Queue, held, number("ready", q.Ready), number("later", q.Later), number("processing", q.Processing), number("dead", q.Dead), formatTime(q.Oldest)}
 	}
 	table(out, []string{"QUEUE", "HELD", "READY", "LATER", "PROCESSING", "DEAD LETTERS", "OLDEST READY"}, rows)
 	fmt.Fprintf(out, "%d workers with %d slots\n", s.Workers, s.Slots)
 }
 
 func stuckCommand() *cobra.Command {
-	var after time.Duration
+	var longerThan time.Duration
 	c := &cobra.Command{
-		Use: "stuck", Short: "List jobs that a worker has had for too long, or whose worker went silent", Args: cobra.NoArgs,
-		Long: `Lists jobs that are processing past their lease, or for longer than --after. What is past its lease is reclaimed by itself, within seconds, where any
-worker or server is alive; 'holdfast stuck process' has that done now. A worker that hangs and still renews is no such case: 'holdfast retry JOB
---stuck-after 10m' takes the job away from it.`,
+		Use: "stuck", Short: "List jobs whose lease has expired, or that run for too long", Args: cobra.NoArgs,
+		Long: `Lists processing jobs whose lease has expired, or that have been running for longer than --longer-than. While a worker or a server is alive, jobs with
+expired leases are reclaimed automatically within seconds; 'holdfast stuck reclaim' does so now. If a worker hangs but still renews its leases, use
+'holdfast retry JOB --stuck-after 10m': it takes the job from that worker.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				jobs, err := stuckJobs(ctx, o, after)
+				jobs, err := stuckJobs(ctx, o, longerThan)
 				if err != nil {
 					return err
 				}
@@ -96,23 +96,23 @@ worker or server is alive; 'holdfast stuck process' has that done now. A worker 
 			})
 		},
 	}
-	c.Flags().DurationVar(&after, "after", 0, "also those that have been at it for longer than this")
-	c.AddCommand(processStuckCommand())
+	c.Flags().DurationVar(&longerThan, "longer-than", 0, "also list jobs that have been running for longer than this")
+	c.AddCommand(reclaimStuckCommand())
 	return c
 }
 
-// mostStuck is how many jobs are looked at: beyond that it is no longer about single ones.
-const mostStuck = 10_000
+// maxStuckScan is how many processing jobs are examined.
+const maxStuckScan = 10_000
 
-func stuckJobs(ctx context.Context, o ops.Looking, after time.Duration) (stuck []holdfast.Job, err error) {
+func stuckJobs(ctx context.Context, o ops.Looking, longerThan time.Duration) (stuck []holdfast.Job, err error) {
 	f := holdfast.Filter{State: holdfast.Processing, Limit: 200}
-	for seen := 0; seen < mostStuck; {
+	for seen := 0; seen < maxStuckScan; {
 		page, cursor, err := o.Jobs(ctx, f)
 		if err != nil {
 			return nil, err
 		}
 		for _, job := range page {
-			if job.LeaseUntil.Before(job.AsOf) || after > 0 && !job.StartedAt.IsZero() && job.AsOf.Sub(job.StartedAt) > after {
+			if job.LeaseUntil.Before(job.AsOf) || longerThan > 0 && !job.StartedAt.IsZero() && job.AsOf.Sub(job.StartedAt) > longerThan {
 				stuck = append(stuck, job)
 			}
 		}
@@ -126,26 +126,26 @@ func stuckJobs(ctx context.Context, o ops.Looking, after time.Duration) (stuck [
 
 func printStuck(out io.Writer, jobs []holdfast.Job) {
 	if len(jobs) == 0 {
-		fmt.Fprintln(out, "nothing is stuck")
+		fmt.Fprintln(out, "no stuck jobs")
 		return
 	}
 	rows := make([][]string, len(jobs))
 	for n, job := range jobs {
-		rows[n] = []string{job.ID.String(), job.Kind, job.Queue, orDash(job.Worker), moment(job.StartedAt), moment(job.LeaseUntil)}
+		rows[n] = []string{job.ID.String(), job.Kind, job.Queue, orDash(job.Worker), formatTime(job.StartedAt), formatTime(job.LeaseUntil)}
 	}
 	table(out, []string{"JOB", "KIND", "QUEUE", "WORKER", "STARTED", "LEASE UNTIL"}, rows)
 }
 
-func processStuckCommand() *cobra.Command {
+func reclaimStuckCommand() *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
-		Use: "process", Short: "Have what is past its lease reclaimed now", Args: cobra.NoArgs,
+		Use: "reclaim", Aliases: []string{"process"}, Short: "Reclaim jobs with expired leases now", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)("ordered: whoever performs the duty reclaim does so at once", o.RunDuty(ctx, "reclaim", *by))
+				return printAnswer(c)("requested: workers and servers reclaim expired leases now", o.RunDuty(ctx, "reclaim", *by))
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

@@ -14,60 +14,60 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// How a child process ends. A killed process and one that a script took along end like the shell says: 137.
+// Exit codes of a child process. exitKilled is the code that shells report for SIGKILL; a script that simulates a crash uses it too.
 const (
-	exitWell   = 0
-	exitBroken = 3 // it could not do its part, which is a finding
-	exitTaken  = 137
+	exitOK     = 0
+	exitFailed = 3 // the child failed, which is a finding
+	exitKilled = 137
 )
 
-// The parts a child process can play.
+// The roles of child processes.
 const (
-	partWorker   = "worker"
-	partProducer = "producer"
+	roleWorker   = "worker"
+	roleProducer = "producer"
 )
 
-// A part tells a child process what to do. It travels as one argument of the command line.
-type part struct {
-	Play  string        `json:"play"`
+// A childSpec tells a child process what to do. The parent passes it as JSON in one command-line argument.
+type childSpec struct {
+	Role  string        `json:"play"`
 	Store string        `json:"store"`
-	Dir   string        `json:"dir"` // where the journals are
-	N     int           `json:"n"`   // which process of the run this is
+	Dir   string        `json:"dir"` // of the journals
+	N     int           `json:"n"`   // number of the process in the run
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease"`
-	First holdfast.ID   `json:"first"` // every job of the run comes after it
-	// Servers are where the servers listen, for those who go by way of them.
+	First holdfast.ID   `json:"first"` // the ids of all jobs of the run are greater
+	// Servers are the addresses of the servers, for processes that use the store through them.
 	Servers []string `json:"servers,omitempty"`
 }
 
-// Child plays the part a run gave to this process, and ends the process. Who cannot serve leaves that out.
+// Child runs the role that a run gave to this process, and ends the process. serve may be nil in a program that cannot serve.
 func Child(ctx context.Context, text string, serve Serve) {
-	var p part
+	var p childSpec
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: this is not a part to play; run holdfast chaos without a subcommand:", err)
-		os.Exit(exitBroken)
+		fmt.Fprintln(os.Stderr, "chaos: invalid role; run holdfast chaos without a subcommand:", err)
+		os.Exit(exitFailed)
 	}
 	go endWithParent()
 	ctx, stop := signal.NotifyContext(ctx, gracefulSignals...)
 	defer stop()
-	if err := p.play(ctx, serve); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", p.Play, p.N, "ended:", err)
-		os.Exit(exitBroken)
+	if err := p.run(ctx, serve); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", p.Role, p.N, "ended:", err)
+		os.Exit(exitFailed)
 	}
-	os.Exit(exitWell)
+	os.Exit(exitOK)
 }
 
-// endWithParent waits for the end of standard input, which the parent holds open as long as it lives.
+// endWithParent ends the process when standard input ends. The parent keeps it open while it lives.
 func endWithParent() {
 	io.Copy(io.Discard, os.Stdin)
-	os.Exit(exitWell)
+	os.Exit(exitOK)
 }
 
-func (p part) play(ctx context.Context, serve Serve) error {
-	if strings.HasPrefix(p.Play, partServer) {
+func (p childSpec) run(ctx context.Context, serve Serve) error {
+	if strings.HasPrefix(p.Role, roleServer) {
 		return p.serve(ctx, serve)
 	}
-	s, err := p.reach(ctx)
+	s, err := p.openStore(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -79,37 +79,37 @@ func (p part) play(ctx context.Context, serve Serve) error {
 	if err != nil {
 		return err
 	}
-	switch p.Play {
-	case partWorker:
-		return work(ctx, p, &recorder{Store: s, journal: j})
-	case partProber:
-		return probe(ctx, p, &recorder{Store: s, journal: j})
-	case partNotifier:
-		return tell(ctx, p, &recorder{Store: s, journal: j})
-	case partScheduler:
-		return keepTime(ctx, p, &recorder{Store: s, journal: j})
-	case partProducer:
-		return produce(ctx, p, s, j)
-	case partReporter:
-		return report(ctx, p, j)
+	switch p.Role {
+	case roleWorker:
+		return runWorker(ctx, p, &recorder{Store: s, journal: j})
+	case roleProber:
+		return runProber(ctx, p, &recorder{Store: s, journal: j})
+	case roleNotifier:
+		return runNotifier(ctx, p, &recorder{Store: s, journal: j})
+	case roleScheduler:
+		return runScheduler(ctx, p, &recorder{Store: s, journal: j})
+	case roleProducer:
+		return runProducer(ctx, p, s, j)
+	case roleReporter:
+		return runReporter(ctx, p, j)
 	}
-	return fmt.Errorf("no part is called %q", p.Play)
+	return fmt.Errorf("unknown role %q", p.Role)
 }
 
-// openPatiently opens the store, also while its database is down for a while.
-func openPatiently(ctx context.Context, address string) (holdfast.Store, error) {
+// openWithRetry opens the store. It retries for a minute, because the database may be down during a run.
+func openWithRetry(ctx context.Context, address string) (holdfast.Store, error) {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		s, err := store.Open(ctx, address)
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
 			return s, err
 		}
-		pause(ctx, 50*time.Millisecond)
+		sleep(ctx, 50*time.Millisecond)
 	}
 }
 
-// pause waits for a while, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
+// sleep waits for a duration, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -1,7 +1,7 @@
-// Package chaos proves that nothing is lost, by trying to lose it.
+// Package chaos tests the guarantees of stores and engines by injecting faults.
 //
-// A run starts real worker and producer processes on a real store, kills, stops and interrupts them, breaks the
-// database under them, then heals, lets everything drain and looks at what is left. Every process writes down what it
-// saw in a journal of its own, so that the verdict rests on what the store answered then, not on what it says of itself
-// afterwards.
+// A run starts real worker and producer processes on a real store. It kills, stops and interrupts them and breaks the
+// database. Then it ends the faults, waits until every job has ended, and verifies the result. Every process records in
+// a journal what it asked and what the store answered. The verification compares the store with these journals, so it
+// does not rely on what the store reports about itself afterwards.
 package chaos

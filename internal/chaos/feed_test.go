@@ -12,22 +12,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-var events = flag.Int("chaos.events", 100_000, "how many events a reader that stops and goes on is told")
+var events = flag.Int("chaos.events", 100_000, "number of events that a reader of the feed receives")
 
-func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnSQLite(t *testing.T) { readOn(t, "sqlite") }
+func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnSQLite(t *testing.T) { readFeed(t, "sqlite") }
 func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnPostgreSQL(t *testing.T) {
-	readOn(t, "postgres")
+	readFeed(t, "postgres")
 }
 
-// readOn reads the feed while it is being written, forgets at times what it read last, and goes on from the last number it kept.
-func readOn(t *testing.T, storeName string) {
+// readFeed reads the feed while it is being written. Sometimes the reader loses a page and continues after the last number that it saved.
+func readFeed(t *testing.T, storeName string) {
 	ctx := t.Context()
-	g, err := prepare(storeName, t.TempDir())
+	db, err := prepareDatabase(storeName, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { g.close() })
-	s, err := openPatiently(ctx, g.address)
+	t.Cleanup(func() { db.close() })
+	s, err := openWithRetry(ctx, db.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +36,13 @@ func readOn(t *testing.T, storeName string) {
 		t.Fatal(err)
 	}
 	wrote := make(chan error, 1)
-	go func() { wrote <- flood(ctx, s, *events) }()
+	go func() { wrote <- enqueueJobs(ctx, s, *events) }()
 	began := time.Now()
 	random := rand.New(rand.NewPCG(1, 2))
 	kept, seen := int64(0), make(map[holdfast.ID]bool, *events)
 	for deadline := time.Now().Add(8 * time.Minute); len(seen) < *events; {
 		if time.Now().After(deadline) {
-			t.Fatalf("only %d of %d events were told", len(seen), *events)
+			t.Fatalf("only %d of %d events were received", len(seen), *events)
 		}
 		if _, err := s.Sequence(ctx, 1000); err != nil {
 			t.Fatal(err)
@@ -52,10 +52,10 @@ func readOn(t *testing.T, storeName string) {
 			t.Fatal(err)
 		}
 		if len(page.Events) == 0 {
-			pause(ctx, 20*time.Millisecond)
+			sleep(ctx, 20*time.Millisecond)
 			continue
 		}
-		if random.IntN(50) == 0 { // it dies before it can keep what it read
+		if random.IntN(50) == 0 { // the reader dies before it can save its position
 			continue
 		}
 		for i, e := range page.Events {
@@ -74,14 +74,14 @@ func readOn(t *testing.T, storeName string) {
 	if err := <-wrote; err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %d events in %v", g.name, len(seen), time.Since(began).Round(time.Millisecond))
+	t.Logf("%s: %d events in %v", db.name, len(seen), time.Since(began).Round(time.Millisecond))
 	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
 
-// flood enqueues as fast as it can.
-func flood(ctx context.Context, s holdfast.Store, jobs int) error {
+// enqueueJobs enqueues as fast as it can.
+func enqueueJobs(ctx context.Context, s holdfast.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 2000))
 		for i := range drafts {

@@ -11,16 +11,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killTheMembers(t, "sqlite") }
+func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killMemberWorkers(t, "sqlite") }
 func TestAGroupWhoseWorkersAreKilledSettlesOnceOnPostgreSQL(t *testing.T) {
-	killTheMembers(t, "postgres")
+	killMemberWorkers(t, "postgres")
 }
 
-// killTheMembers lets several processes work off groups while some of them are killed, and counts the outcomes.
-func killTheMembers(t *testing.T, storeName string) {
+// killMemberWorkers runs groups in several processes while some of them are killed, and counts the outcomes.
+func killMemberWorkers(t *testing.T, storeName string) {
 	const members, groups = 200, 3
 	ctx, dir := t.Context(), t.TempDir()
-	g, s := stand(t, storeName, dir)
+	db, s := openDatabase(t, storeName, dir)
 	first := holdfast.NewID()
 	var made []holdfast.ID
 	for range groups {
@@ -45,35 +45,35 @@ func killTheMembers(t *testing.T, storeName string) {
 		}
 		made = append(made, group.ID)
 	}
-	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second, First: first}}
+	f := &fleet{command: []string{os.Args[0], asChild}, spec: childSpec{Store: db.address, Dir: dir, Lease: 2 * time.Second, First: first}}
 	defer f.killAll("")
-	if err := f.man(partWorker, 4); err != nil {
+	if err := f.start(roleWorker, 4); err != nil {
 		t.Fatal(err)
 	}
 	for kills := range 8 {
-		pause(ctx, 300*time.Millisecond)
-		victim := f.posts[kills%4].holder
+		sleep(ctx, 300*time.Millisecond)
+		victim := f.slots[kills%4].process
 		victim.asked = true
 		victim.signal(sigKill)
 		<-victim.gone
-		if err := f.tend(); err != nil {
+		if err := f.refill(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, id := range made {
 		expectOnce(ctx, t, s, id)
 	}
-	f.retire(partWorker, time.Minute)
+	f.stop(roleWorker, time.Minute)
 	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
 
-// expectOnce waits for a group's outcome and expects one event and one continuation of it.
+// expectOnce waits until a group is settled and expects one outcome event.
 func expectOnce(ctx context.Context, t *testing.T, s holdfast.Store, id holdfast.ID) {
 	t.Helper()
 	var group holdfast.Group
-	patiently(t, "the group is settled", func() (settled bool) {
+	waitFor(t, "the group is settled", func() (settled bool) {
 		var err error
 		if group, err = s.Group(ctx, id); err != nil {
 			t.Fatal(err)
@@ -94,6 +94,6 @@ func expectOnce(ctx context.Context, t *testing.T, s holdfast.Store, id holdfast
 		}
 	}
 	if outcomes != 1 {
-		t.Errorf("%d outcomes were told: %+v", outcomes, events)
+		t.Errorf("there are %d outcome events: %+v", outcomes, events)
 	}
 }

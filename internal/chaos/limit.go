@@ -9,58 +9,59 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Some jobs of every run call something of which there is little.
+// Some jobs of every run call a dependency with a limit: at most two may be processing at the same time.
 const (
-	scarce     = "chaos-printer"
-	scarceMost = 2
+	limitedDependency = "chaos-printer"
+	limitedMax        = 2
 )
 
-func limit(ctx context.Context, s holdfast.Store) error {
-	err := s.Pause(ctx, holdfast.Hold{Dependency: scarce, Source: holdfast.SourceLimit, AtMost: scarceMost, Actor: "chaos", Reason: "there are two of them"})
+// placeLimit places the limit.
+func placeLimit(ctx context.Context, s holdfast.Store) error {
+	err := s.Pause(ctx, holdfast.Hold{Dependency: limitedDependency, Source: holdfast.SourceLimit, AtMost: limitedMax, Actor: "chaos", Reason: "two printers"})
 	if err != nil {
-		return fmt.Errorf("the limit cannot be placed: %w", err)
+		return fmt.Errorf("cannot place the limit: %w", err)
 	}
 	return nil
 }
 
-// A spell is a time in which a job was surely in a worker's hands, whether that worker lived, was frozen or dead.
-type spell struct {
+// A leaseInterval is an interval in which a job was certainly leased, whether its worker was running, frozen or dead.
+type leaseInterval struct {
 	job        holdfast.ID
 	from, till int64
 }
 
-// withinLimit: there was no moment at which more jobs of the scarce dependency were under a lease than may be.
-func (v *verdict) withinLimit(dossiers map[holdfast.ID]*dossier, histories map[holdfast.ID]holdfast.History) {
-	var spells []spell
-	for id, d := range dossiers {
+// withinLimit checks that there was no time at which more jobs of the limited dependency were leased than the limit allows.
+func (v *verdict) withinLimit(jobLogs map[holdfast.ID]*jobLog, histories map[holdfast.ID]holdfast.History) {
+	var intervals []leaseInterval
+	for id, d := range jobLogs {
 		for _, c := range d.claims {
-			if c.Dependency != scarce {
+			if c.Dependency != limitedDependency {
 				continue
 			}
 			if end := d.leaseEnd(c, histories[id]); end > c.Till {
-				spells = append(spells, spell{id, c.Till, end})
+				intervals = append(intervals, leaseInterval{id, c.Till, end})
 			}
 		}
 	}
-	slices.SortFunc(spells, func(a, b spell) int { return cmp.Compare(a.from, b.from) })
-	var now []spell
-	for _, s := range spells {
-		now = slices.DeleteFunc(now, func(o spell) bool { return o.till <= s.from })
+	slices.SortFunc(intervals, func(a, b leaseInterval) int { return cmp.Compare(a.from, b.from) })
+	var now []leaseInterval
+	for _, s := range intervals {
+		now = slices.DeleteFunc(now, func(o leaseInterval) bool { return o.till <= s.from })
 		now = append(now, s)
-		v.accuse(&v.exceeded, len(now) > scarceMost, "%d jobs of %s were in workers' hands at once: %v", len(now), scarce, now)
+		v.record(&v.exceeded, len(now) > limitedMax, "%d jobs of %s were processing at the same time: %v", len(now), limitedDependency, now)
 	}
 }
 
-// leaseEnd is the first moment at which a lease may have ended: its holder settled it, somebody else was handed the job, or the
-// store says that an attempt ended. 0: nobody knows.
-func (d *dossier) leaseEnd(c line, h holdfast.History) (end int64) {
+// leaseEnd returns the earliest time at which a lease may have ended: its worker sent a settlement, another process claimed the job, or the history shows the
+// end of the attempt. 0: unknown.
+func (d *jobLog) leaseEnd(c line, h holdfast.History) (end int64) {
 	earliest := func(at int64) {
 		if end == 0 || at < end {
 			end = at
 		}
 	}
-	for deed, l := range d.intents {
-		if deed.token == c.Token {
+	for settlementKey, l := range d.intents {
+		if settlementKey.token == c.Token {
 			earliest(l.From)
 		}
 	}

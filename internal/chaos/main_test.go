@@ -10,23 +10,23 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A child of these tests is this very program under another first argument.
+// First arguments with which these tests start their own binary as a child process.
 const (
-	asChild  = "chaos-child"
-	asMatrix = "chaos-matrix"
-	asFull   = "chaos-full"
-	asLocker = "chaos-locker"
+	asChild    = "chaos-child"
+	asMatrix   = "chaos-matrix"
+	asFullDisk = "chaos-full"
+	asLocker   = "chaos-locker"
 )
 
 func TestMain(m *testing.M) {
-	parts := map[string]func(string){
-		asChild:  func(text string) { Child(context.Background(), text, nil) },
-		asMatrix: playMatrix,
-		asFull:   playFull,
-		asLocker: playLocker,
+	roles := map[string]func(string){
+		asChild:    func(text string) { Child(context.Background(), text, nil) },
+		asMatrix:   scenarioMain,
+		asFullDisk: fullDiskMain,
+		asLocker:   lockerMain,
 	}
-	if len(os.Args) == 3 && parts[os.Args[1]] != nil {
-		parts[os.Args[1]](os.Args[2])
+	if len(os.Args) == 3 && roles[os.Args[1]] != nil {
+		roles[os.Args[1]](os.Args[2])
 		os.Exit(0)
 	}
 	pgtest.Main(m)

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfastdev/holdfast/notify/webhook"
 )
 
-// partNotifier tells subscribers what happened.
-const partNotifier = "notifier"
+// roleNotifier is the role of a notifier, which delivers events to subscriptions.
+const roleNotifier = "notifier"
 
-// tell runs a notifier that may call receivers on loopback. Secrets come from the environment, as they do in earnest.
-func tell(ctx context.Context, p part, r *recorder) error {
+// runNotifier runs a notifier that may call receivers on loopback. Secrets come from the environment, as in production.
+func runNotifier(ctx context.Context, p childSpec, r *recorder) error {
 	hooks, err := webhook.New(webhook.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
 	if err != nil {
 		return err

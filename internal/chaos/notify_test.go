@@ -22,22 +22,22 @@ import (
 )
 
 func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnSQLite(t *testing.T) {
-	killTheSender(t, "sqlite")
+	killNotifiers(t, "sqlite")
 }
 func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnPostgreSQL(t *testing.T) {
-	killTheSender(t, "postgres")
+	killNotifiers(t, "postgres")
 }
 
-// told is how many events each receiver is to be told of.
-const told = 150
+// deliveredEvents is the number of events that each receiver must get.
+const deliveredEvents = 150
 
-// A receiver keeps what it is told, and answers badly now and then.
+// A receiver records the webhooks that it gets. Sometimes it closes the connection without an answer.
 type receiver struct {
 	*httptest.Server
 	verify *standardwebhooks.Webhook
 
 	mu     sync.Mutex
-	heard  map[string]map[string]int // by event, by webhook-id: how often
+	heard  map[string]map[string]int // number of calls by event and webhook-id
 	forged int
 	n      int
 }
@@ -70,7 +70,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.heard[event.Subject] = map[string]int{}
 	}
 	r.heard[event.Subject][q.Header.Get(standardwebhooks.HeaderWebhookID)]++
-	if r.n++; r.n%20 == 19 { // it heard, and the answer is lost
+	if r.n++; r.n%20 == 19 { // recorded, but the sender gets no answer
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			c.Close()
 		}
@@ -83,11 +83,11 @@ func (r *receiver) count() int {
 	return len(r.heard)
 }
 
-// killTheSender has jobs end while whoever tells of it is killed, again and again.
-func killTheSender(t *testing.T, storeName string) {
+// killNotifiers lets jobs fail while the notifiers that report them are killed repeatedly.
+func killNotifiers(t *testing.T, storeName string) {
 	t.Setenv("HOLDFAST_SECRET_CHAOS", chaosSecret)
 	ctx, dir := t.Context(), t.TempDir()
-	g, s := stand(t, storeName, dir)
+	db, s := openDatabase(t, storeName, dir)
 	receivers := []*receiver{newReceiver(t), newReceiver(t)}
 	desk := ops.New(s, ops.Config{})
 	for i, r := range receivers {
@@ -97,32 +97,32 @@ func killTheSender(t *testing.T, storeName string) {
 			t.Fatal(err)
 		}
 	}
-	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second}}
+	f := &fleet{command: []string{os.Args[0], asChild}, spec: childSpec{Store: db.address, Dir: dir, Lease: 2 * time.Second}}
 	defer f.killAll("")
-	if err := f.man(partNotifier, 2); err != nil {
+	if err := f.start(roleNotifier, 2); err != nil {
 		t.Fatal(err)
 	}
 	kills, buried := 0, 0
-	everywhere := func() bool { return receivers[0].count() >= told && receivers[1].count() >= told }
+	everywhere := func() bool { return receivers[0].count() >= deliveredEvents && receivers[1].count() >= deliveredEvents }
 	for deadline := time.Now().Add(3 * time.Minute); !everywhere(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %d kills the receivers were told of %d and %d of %d events", kills, receivers[0].count(), receivers[1].count(), told)
+			t.Fatalf("after %d kills the receivers got %d and %d of %d events", kills, receivers[0].count(), receivers[1].count(), deliveredEvents)
 		}
-		if buried < told {
-			if err := bury(ctx, s, 30); err != nil {
+		if buried < deliveredEvents {
+			if err := makeDeadLetters(ctx, s, 30); err != nil {
 				t.Fatal(err)
 			}
 			buried += 30
 		}
-		pause(ctx, 400*time.Millisecond)
+		sleep(ctx, 400*time.Millisecond)
 		if kills < 12 {
-			victim := f.posts[kills%2].holder
+			victim := f.slots[kills%2].process
 			victim.asked = true
 			victim.signal(sigKill)
 			<-victim.gone
 			kills++
 		}
-		if err := f.tend(); err != nil {
+		if err := f.refill(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,22 +131,22 @@ func killTheSender(t *testing.T, storeName string) {
 		r.mu.Lock()
 		for subject, ids := range r.heard {
 			if len(ids) != 1 {
-				t.Errorf("receiver %d heard of %s under %d ids: %v", i, subject, len(ids), ids)
+				t.Errorf("receiver %d got %s with %d ids: %v", i, subject, len(ids), ids)
 			}
 		}
-		if len(r.heard) != told || r.forged > 0 {
-			t.Errorf("receiver %d was told of %d events of %d, and %d were forged", i, len(r.heard), told, r.forged)
+		if len(r.heard) != deliveredEvents || r.forged > 0 {
+			t.Errorf("receiver %d got %d events of %d, and %d with an invalid signature", i, len(r.heard), deliveredEvents, r.forged)
 		}
 		r.mu.Unlock()
 	}
 	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("the integrity check: %v %v", findings, err)
 	}
-	t.Logf("%s: %d kills, %d events to two receivers", g.name, kills, told)
+	t.Logf("%s: %d kills, %d events to two receivers", db.name, kills, deliveredEvents)
 }
 
-// expectDeliveries wants one delivery for every event and subscription, none of them a dead letter: nobody refused for good. Some may still
-// wait: they were heard, and whoever sent them was killed before it could say so.
+// expectDeliveries expects one delivery for every event and subscription, and no dead letter, because no receiver refused for good. Some deliveries may still
+// be queued: they arrived, and the notifier was killed before it could settle them.
 func expectDeliveries(ctx context.Context, t *testing.T, s holdfast.Store) {
 	t.Helper()
 	counts, err := s.Counts(ctx)
@@ -162,7 +162,7 @@ func expectDeliveries(ctx context.Context, t *testing.T, s holdfast.Store) {
 			t.Errorf("%d deliveries failed for good", c.Jobs)
 		}
 	}
-	if all != 2*told {
-		t.Errorf("%d deliveries were made of %d events for two receivers", all, told)
+	if all != 2*deliveredEvents {
+		t.Errorf("there are %d deliveries for %d events and two receivers", all, deliveredEvents)
 	}
 }

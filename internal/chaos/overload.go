@@ -16,104 +16,104 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// An OverloadReport is what a server did that was offered far more than it can take.
+// An OverloadReport is the result of an overload run.
 type OverloadReport struct {
 	Store    string  `json:"store"`
 	Seconds  int     `json:"seconds"`
-	Each     int     `json:"each"`    // jobs that one request brings
-	Peak     float64 `json:"peak"`    // jobs a second, acknowledged to as many clients as do it good, before the overload
-	After    float64 `json:"after"`   // the same when it is over
-	Offered  float64 `json:"offered"` // jobs a second under overload
-	Goodput  float64 `json:"goodput"` // jobs a second, acknowledged under overload
-	Ratio    float64 `json:"ratio"`   // of goodput to the mean of peak and after: the machine may have others to serve, too
+	Each     int     `json:"each"`    // jobs in each request
+	Peak     float64 `json:"peak"`    // jobs per second that were acknowledged to a steady number of clients before the overload
+	After    float64 `json:"after"`   // the same after the overload
+	Offered  float64 `json:"offered"` // jobs per second that were sent under overload
+	Goodput  float64 `json:"goodput"` // jobs per second that were acknowledged under overload
+	Ratio    float64 `json:"ratio"`   // of goodput to the mean of peak and after, because other load on the machine may vary
 	Taken    int     `json:"taken"`   // requests acknowledged under overload
-	Refused  int     `json:"refused"` // requests told to come back later
+	Refused  int     `json:"refused"` // requests refused with Retry-After
 	Renewals int     `json:"renewals"`
 
-	TakenP99MS   int64 `json:"taken_p99_ms"`   // how long an acknowledgement took
-	RefusedP99MS int64 `json:"refused_p99_ms"` // how long a refusal took
-	RenewalMaxMS int64 `json:"renewal_max_ms"` // how long the slowest renewal took
+	TakenP99MS   int64 `json:"taken_p99_ms"`   // latency of acknowledged requests
+	RefusedP99MS int64 `json:"refused_p99_ms"` // latency of refused requests
+	RenewalMaxMS int64 `json:"renewal_max_ms"` // latency of the slowest renewal
 
-	Lost     int      `json:"lost"`     // acknowledged, and not there
-	Rude     int      `json:"rude"`     // answered neither with a receipt nor with 429 or 503 and when to come back
-	Unkept   int      `json:"unkept"`   // renewals that did not go through
-	Findings int      `json:"findings"` // what the audit found
+	Lost     int      `json:"lost"`     // acknowledged jobs that are not in the store
+	Rude     int      `json:"rude"`     // requests answered neither with receipts nor with 429 or 503 and Retry-After
+	Unkept   int      `json:"unkept"`   // failed renewals
+	Findings int      `json:"findings"` // of the integrity check
 	Troubles []string `json:"-"`
 }
 
-// Clean reports whether every promise was kept that does not depend on speed.
+// Clean reports whether every guarantee that does not depend on speed was kept.
 func (r OverloadReport) Clean() bool { return r.Lost+r.Rude+r.Unkept+r.Findings == 0 }
 
-// How a server is overloaded.
+// The load of an overload run.
 const (
-	saneClients = 16   // which wait for each answer before they ask again: enough for its peak
-	manyClients = 1000 // which together offer tenfold of that
-	tenfold     = 10
-	holders     = 8 // workers that keep a lease meanwhile
+	steadyClients   = 16   // each waits for its answer before it sends again: enough for the peak
+	overloadClients = 1000 // together they send ten times the peak
+	overloadFactor  = 10
+	holderCount     = 8 // workers that renew a lease during the overload
 )
 
-// Overload finds out how much a server takes from a sane number of clients, and then offers it ten times as much. Requests bring several jobs, so that
-// what is offered is work: the clients share the machine with the server, and nothing is left of it for either where each question costs as much as its answer.
+// Overload measures the peak throughput of a server with a small number of clients, then sends ten times as much. Each request has several jobs, so that the
+// load is mostly work of the server: the clients run on the same machine, and with small requests they would need as much of it as the server.
 func Overload(ctx context.Context, c Config, each int) (report OverloadReport, err error) {
-	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
-		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
+	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
 		defer f.killAll("")
-		if err := f.manServers(ctx, 1); err != nil {
+		if err := f.startServers(ctx, 1); err != nil {
 			return err
 		}
-		report = OverloadReport{Store: g.name, Seconds: c.Seconds, Each: each}
-		l := newLoad(f.part.Servers[0], each)
+		report = OverloadReport{Store: db.name, Seconds: c.Seconds, Each: each}
+		l := newLoad(f.spec.Servers[0], each)
 		if err := c.overload(ctx, l, &report); err != nil {
 			return err
 		}
-		c.say("%s: %.0f %% of it went on, %d requests taken and %d refused; looking for %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
-		report.Troubles = append(l.troubles, f.troubles()...)
-		report.Findings = len(f.troubles()) + f.retireServers(time.Minute)
-		return report.weigh(ctx, s, l)
+		c.logf("%s: goodput is %.0f %% of the peak, %d requests accepted and %d refused; checking %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
+		report.Troubles = append(l.problems, f.unexpectedExits()...)
+		report.Findings = len(f.unexpectedExits()) + f.stopServers(time.Minute)
+		return report.verify(ctx, s, l)
 	})
 	return report, err
 }
 
-// overload measures the peak, what is left of it under overload, and what it is afterwards.
+// overload measures the throughput before, during and after the overload.
 func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) (err error) {
-	if _, err := l.calm(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // to warm up
+	if _, err := l.measure(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
 		return err
 	}
-	lasting := time.Duration(max(2, c.Seconds/4)) * time.Second
-	if report.Peak, err = l.calm(ctx, report, lasting); err != nil {
+	duration := time.Duration(max(2, c.Seconds/4)) * time.Second
+	if report.Peak, err = l.measure(ctx, report, duration); err != nil {
 		return err
 	}
-	c.say("%s: %.0f jobs a second from %d clients; now %d clients offer %d times that", report.Store, report.Peak, saneClients, manyClients, tenfold)
-	kept, err := l.hold(ctx)
+	c.logf("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, steadyClients, overloadClients, overloadFactor)
+	kept, err := l.holdLeases(ctx)
 	if err != nil {
 		return err
 	}
-	err = l.offer(ctx, manyClients, tenfold*report.Peak/float64(l.each), time.Duration(c.Seconds)*time.Second)
+	err = l.offer(ctx, overloadClients, overloadFactor*report.Peak/float64(l.each), time.Duration(c.Seconds)*time.Second)
 	kept.stop()
 	if err != nil {
 		return err
 	}
 	report.Renewals, report.Unkept, report.RenewalMaxMS = kept.renewals, kept.failed, kept.slowest.Milliseconds()
-	l.troubles = append(l.troubles, kept.troubles...)
+	l.problems = append(l.problems, kept.problems...)
 	report.Goodput, report.Offered = l.goodput(), float64(int64(l.each)*l.asked.Load())/l.lasted.Seconds()
-	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.rude
+	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.invalid
 	report.TakenP99MS, report.RefusedP99MS = p99(l.taken), p99(l.refused)
-	report.After, err = l.calm(ctx, report, lasting)
+	report.After, err = l.measure(ctx, report, duration)
 	report.Ratio = report.Goodput / max(1, (report.Peak+report.After)/2)
 	return err
 }
 
-// calm is how many jobs a second are acknowledged to a sane number of clients.
-func (l *load) calm(ctx context.Context, report *OverloadReport, lasting time.Duration) (float64, error) {
-	err := l.offer(ctx, saneClients, 0, lasting)
-	report.Rude += l.rude
+// measure measures how many jobs per second are acknowledged to a small number of clients.
+func (l *load) measure(ctx context.Context, report *OverloadReport, duration time.Duration) (float64, error) {
+	err := l.offer(ctx, steadyClients, 0, duration)
+	report.Rude += l.invalid
 	return l.goodput(), err
 }
 
 func (l *load) goodput() float64 { return float64(l.each*len(l.taken)) / l.lasted.Seconds() }
 
-// weigh compares what is there with what was acknowledged: by number, as every request was answered, and one job of each request by name.
-func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) error {
+// verify compares the store with what was acknowledged: the number of jobs, and one job of each request by its id. Then it runs the integrity check.
+func (r *OverloadReport) verify(ctx context.Context, s holdfast.Store, l *load) error {
 	counts, err := s.Counts(ctx)
 	if err != nil {
 		return err
@@ -126,26 +126,26 @@ func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) e
 	}
 	if r.Lost = max(0, l.each*len(l.all)-there); r.Lost > 0 || r.Rude == 0 && there != l.each*len(l.all) {
 		r.Findings++
-		r.Troubles = append(r.Troubles, fmt.Sprintf("%d jobs were acknowledged, and %d are there", l.each*len(l.all), there))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("%d jobs were acknowledged, and %d are in the store", l.each*len(l.all), there))
 	}
 	for _, id := range l.all {
 		if _, err := s.Job(ctx, id); err != nil {
 			r.Lost++
-			r.Troubles = append(r.Troubles, fmt.Sprintf("job %s was acknowledged and is gone: %v", id, err))
+			r.Troubles = append(r.Troubles, fmt.Sprintf("job %s was acknowledged and cannot be read: %v", id, err))
 		}
 	}
 	findings, err := s.Audit(ctx)
 	for _, f := range findings {
 		r.Findings++
-		r.Troubles = append(r.Troubles, fmt.Sprintf("audit: %s: %s %s", f.Rule, f.Job, f.Detail))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))
 	}
 	if r.Taken == 0 {
-		return errors.Join(err, errNothing)
+		return errors.Join(err, errTooShort)
 	}
 	return err
 }
 
-// A load is what clients offer one server, and what they were answered.
+// A load sends requests of many clients to one server and records the answers.
 type load struct {
 	address string
 	each    int
@@ -154,11 +154,11 @@ type load struct {
 	lasted  time.Duration
 
 	mu       sync.Mutex
-	all      []holdfast.ID // one of each request that was acknowledged since the beginning
+	all      []holdfast.ID // one job of each acknowledged request of the run
 	taken    []time.Duration
 	refused  []time.Duration
-	rude     int
-	troubles []string
+	invalid  int
+	problems []string
 }
 
 func newLoad(address string, each int) *load {
@@ -166,20 +166,20 @@ func newLoad(address string, each int) *load {
 	return &load{address: address, each: each, body: []byte("[" + strings.Join(drafts, ",") + "]")}
 }
 
-// offer lets clients enqueue for a while: each as fast as it is answered, or all together so many times a second.
-func (l *load) offer(ctx context.Context, clients int, perSecond float64, lasting time.Duration) error {
+// offer lets clients enqueue for a duration: each as fast as it is answered, or all together at a rate per second.
+func (l *load) offer(ctx context.Context, clients int, perSecond float64, duration time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.asked.Store(0)
-	l.taken, l.refused, l.rude = nil, nil, 0 // what was acknowledged is never forgotten
-	lines := make([]*wire, 0, clients)
+	l.taken, l.refused, l.invalid = nil, nil, 0 // l.all is kept
+	lines := make([]*rawClient, 0, clients)
 	defer func() {
 		for _, w := range lines {
 			w.close()
 		}
 	}()
 	for range clients {
-		w, err := dialWire(ctx, l.address)
+		w, err := dialRawClient(ctx, l.address)
 		if err != nil {
 			return err
 		}
@@ -190,15 +190,15 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	var work sync.WaitGroup
 	for _, w := range lines {
 		work.Go(func() {
-			for ctx.Err() == nil && time.Since(begun) < lasting {
+			for ctx.Err() == nil && time.Since(begun) < duration {
 				if perSecond > 0 {
 					at := time.Duration(float64(turn.Add(1)) / perSecond * float64(time.Second))
-					if at > lasting {
+					if at > duration {
 						return
 					}
-					pause(ctx, at-time.Since(begun))
+					sleep(ctx, at-time.Since(begun))
 				}
-				l.one(w)
+				l.enqueueOnce(w)
 			}
 		})
 	}
@@ -207,8 +207,8 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	return nil
 }
 
-// one offers jobs once.
-func (l *load) one(w *wire) {
+// enqueueOnce sends one request.
+func (l *load) enqueueOnce(w *rawClient) {
 	var out api.BulkOut
 	l.asked.Add(1)
 	begun := time.Now()
@@ -222,8 +222,8 @@ func (l *load) one(w *wire) {
 	case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && after != "":
 		l.refused = append(l.refused, took)
 	default:
-		if l.rude++; l.rude < 20 {
-			l.troubles = append(l.troubles, fmt.Sprintf("a client was answered with %d, to come back after %q, %v", status, after, err))
+		if l.invalid++; l.invalid < 20 {
+			l.problems = append(l.problems, fmt.Sprintf("a client got status %d with Retry-After %q: %v", status, after, err))
 		}
 	}
 }

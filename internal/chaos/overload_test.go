@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What depends on the speed of a machine is only printed, unless the run is long.
-var overloadSeconds = flag.Int("chaos.overload", 3, "how long a server is offered ten times of what it can take")
+// Results that depend on the speed of the machine are only printed, unless the run is long.
+var overloadSeconds = flag.Int("chaos.overload", 3, "duration of the overload in seconds")
 
 func TestAnOverloadedServerRefusesPolitelyLosesNothingAndLetsWorkersRenew(t *testing.T) {
 	each := 5
@@ -22,13 +22,13 @@ func TestAnOverloadedServerRefusesPolitelyLosesNothingAndLetsWorkersRenew(t *tes
 	}
 	text, _ := json.Marshal(report)
 	t.Logf("%s", text)
-	for _, trouble := range report.Troubles {
-		t.Error(trouble)
+	for _, violation := range report.Troubles {
+		t.Error(violation)
 	}
-	if !report.Clean() || report.Renewals < holders {
-		t.Errorf("promises were broken: %s", text)
+	if !report.Clean() || report.Renewals < holderCount {
+		t.Errorf("guarantees were violated: %s", text)
 	}
 	if *overloadSeconds >= 30 && report.Ratio < 0.9 {
-		t.Errorf("under overload it did %.0f %% of what it can do", 100*report.Ratio)
+		t.Errorf("goodput under overload is %.0f %% of the peak", 100*report.Ratio)
 	}
 }

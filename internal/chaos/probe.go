@@ -15,28 +15,28 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// partProber is a worker whose jobs call something that a file says is down, or is a trap.
-const partProber = "prober"
+// roleProber is the role of a worker whose jobs call a simulated gateway. Files in the folder of the run say whether the gateway is down or hangs.
+const roleProber = "prober"
 
 // A callScript is a job that calls the gateway of the run.
 type callScript struct{}
 
 func (callScript) Kind() string { return "chaos.call" }
 
-// gatewayName is what the breaker of these runs guards.
+// gatewayName is the dependency of these jobs.
 const gatewayName = "chaos-gateway"
 
-// The files that say how the gateway is.
+// Files that set the state of the gateway.
 const (
 	gatewayDown = "gateway.down" // calls fail
 	gatewayTrap = "gateway.trap" // calls never return
 )
 
-// gatewayBreaker is quick to open and quick to probe.
+// gatewayBreaker opens and probes quickly.
 var gatewayBreaker = breaker.Config{Window: 4, MinCalls: 2, OpenFor: time.Second, OpenMax: 2 * time.Second, Probes: 1, Successes: 1, Ramp: time.Second}
 
-// probe runs an engine whose jobs call the gateway.
-func probe(ctx context.Context, p part, r *recorder) error {
+// runProber runs an engine whose jobs call the gateway.
+func runProber(ctx context.Context, p childSpec, r *recorder) error {
 	e, err := engine.New(r, engine.Config{
 		Name: fmt.Sprintf("prober-%d", p.N), Slots: 4, Lease: p.Lease, Grace: 300 * time.Millisecond, Poll: 200 * time.Millisecond,
 		Dependencies: map[string]engine.Dependency{gatewayName: {Breaker: gatewayBreaker, NoBudget: true}},
@@ -56,11 +56,11 @@ func probe(ctx context.Context, p part, r *recorder) error {
 			return failure.WithCode(errors.New("the gateway is down"), "DEPENDENCY_DOWN")
 		}
 		return nil
-	}, engine.Kind{Dependency: gatewayName, Policy: failure.Policy{MaxAttempts: 50, MaxCrashes: enough, Backoff: failure.Fixed(50 * time.Millisecond)}})
+	}, engine.Kind{Dependency: gatewayName, Policy: failure.Policy{MaxAttempts: 50, MaxCrashes: unlimitedCrashes, Backoff: failure.Fixed(50 * time.Millisecond)}})
 	return e.Run(ctx)
 }
 
-// callJobs are jobs that call the gateway.
+// callJobs returns drafts of jobs that call the gateway.
 func callJobs(n int) []holdfast.Draft {
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {

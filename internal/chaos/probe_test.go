@@ -15,13 +15,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-func TestAKilledProbeFreesItsSlotOnSQLite(t *testing.T)     { killTheProbe(t, "sqlite") }
-func TestAKilledProbeFreesItsSlotOnPostgreSQL(t *testing.T) { killTheProbe(t, "postgres") }
+func TestAKilledProbeFreesItsSlotOnSQLite(t *testing.T)     { killProbe(t, "sqlite") }
+func TestAKilledProbeFreesItsSlotOnPostgreSQL(t *testing.T) { killProbe(t, "postgres") }
 
-// killTheProbe lets a breaker open, waits for the one job that may try, kills its process, and expects another to try.
-func killTheProbe(t *testing.T, storeName string) {
+// killProbe lets a breaker open, waits for the one job that may probe, kills its process, and expects another job to probe.
+func killProbe(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
-	g, s := stand(t, storeName, dir)
+	db, s := openDatabase(t, storeName, dir)
 	flag := func(name string, there bool) {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -38,25 +38,25 @@ func killTheProbe(t *testing.T, storeName string) {
 	if _, err := s.Enqueue(ctx, callJobs(20)); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second}}
+	f := &fleet{command: []string{os.Args[0], asChild}, spec: childSpec{Store: db.address, Dir: dir, Lease: 2 * time.Second}}
 	defer f.killAll("")
-	if err := f.man(partProber, 2); err != nil {
+	if err := f.start(roleProber, 2); err != nil {
 		t.Fatal(err)
 	}
-	patiently(t, "the breaker opens, and what was under way has ended", func() bool {
-		return circuitOf(ctx, t, s).State == breaker.Open && len(processing(ctx, t, s)) == 0
+	waitFor(t, "the breaker opens, and running jobs have ended", func() bool {
+		return breakerState(ctx, t, s).State == breaker.Open && len(processing(ctx, t, s)) == 0
 	})
 	flag(gatewayTrap, true)
 	flag(gatewayDown, false)
 	var prober line
-	patiently(t, "a job tries the gateway", func() bool {
+	waitFor(t, "a job probes the gateway", func() bool {
 		held := processing(ctx, t, s)
 		starts := startsOf(t, f)
 		i := slices.IndexFunc(starts, func(l line) bool {
-			return held[l.Job] == l.Token && circuitOf(ctx, t, s).State == breaker.HalfOpen
+			return held[l.Job] == l.Token && breakerState(ctx, t, s).State == breaker.HalfOpen
 		})
 		if len(held) > 1 {
-			t.Fatalf("%d jobs try at once: one may", len(held))
+			t.Fatalf("%d jobs probe at the same time: one may", len(held))
 		}
 		if i >= 0 {
 			prober = starts[i]
@@ -68,33 +68,34 @@ func killTheProbe(t *testing.T, storeName string) {
 	victim.signal(sigKill)
 	<-victim.gone
 	flag(gatewayTrap, false)
-	patiently(t, "everything is complete", func() bool {
+	waitFor(t, "everything is complete", func() bool {
 		counts, err := s.Counts(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(counts) == 1 && counts[0].State == holdfast.Complete && counts[0].Jobs == 20
 	})
-	patiently(t, "the breaker closes", func() bool { return circuitOf(ctx, t, s).State == breaker.Closed })
+	waitFor(t, "the breaker closes", func() bool { return breakerState(ctx, t, s).State == breaker.Closed })
 	if job, err := s.Job(ctx, prober.Job); err != nil || job.Crashes != 1 {
 		t.Errorf("the killed probe was charged %d crashes: %v", job.Crashes, err)
 	}
 	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
 
-func patiently(t *testing.T, what string, ok func() bool) {
+// waitFor waits up to a minute until a condition is true.
+func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); pause(t.Context(), 50*time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); sleep(t.Context(), 50*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not come to pass that %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// circuitOf reads what the processes agree on.
-func circuitOf(ctx context.Context, t *testing.T, s holdfast.Store) (c breaker.Circuit) {
+// breakerState reads the breaker's state from the store.
+func breakerState(ctx context.Context, t *testing.T, s holdfast.Store) (c breaker.Circuit) {
 	t.Helper()
 	records, err := s.Records(ctx, "breaker")
 	if err != nil {
@@ -110,7 +111,7 @@ func circuitOf(ctx context.Context, t *testing.T, s holdfast.Store) (c breaker.C
 	return c
 }
 
-// processing are the jobs that a worker holds, with the tokens of their attempts.
+// processing returns the processing jobs with their tokens.
 func processing(ctx context.Context, t *testing.T, s holdfast.Store) map[holdfast.ID]int {
 	t.Helper()
 	jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: holdfast.Processing})
@@ -124,10 +125,10 @@ func processing(ctx context.Context, t *testing.T, s holdfast.Store) map[holdfas
 	return held
 }
 
-// startsOf are the handlers that began, the newest first.
+// startsOf returns the starts of handlers, newest first.
 func startsOf(t *testing.T, f *fleet) []line {
 	t.Helper()
-	lines, err := readJournals(f.part.Dir, len(f.all))
+	lines, err := readJournals(f.spec.Dir, len(f.all))
 	if err != nil {
 		t.Fatal(err)
 	}

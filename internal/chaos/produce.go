@@ -10,20 +10,20 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A producer enqueues in every way there is, and writes each acknowledged job down only after it was acknowledged. Now
-// and then it interferes like a person would.
+// A producer enqueues jobs in every way, and records each job in its journal only after the store has acknowledged it. Sometimes it cancels or retries a job,
+// as a person would.
 type producer struct {
 	store   holdfast.Store
 	journal *journal
 	random  *rand.Rand
 	first   holdfast.ID
-	far     bool
-	mine    []holdfast.ID // acknowledged by me
+	remote  bool
+	mine    []holdfast.ID // jobs of this producer that were acknowledged
 }
 
-func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error {
-	r := rand.New(rand.NewPCG(part.Seed, uint64(part.N)))
-	p := &producer{store: s, journal: j, random: r, first: part.First, far: part.far()}
+func runProducer(ctx context.Context, spec childSpec, s holdfast.Store, j *journal) error {
+	r := rand.New(rand.NewPCG(spec.Seed, uint64(spec.N)))
+	p := &producer{store: s, journal: j, random: r, first: spec.First, remote: spec.remote()}
 	for ctx.Err() == nil {
 		switch roll := r.IntN(100); {
 		case roll < 60:
@@ -33,13 +33,13 @@ func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error
 		case roll < 76:
 			p.enqueue(ctx, p.drafts(150)...)
 		case roll < 90:
-			p.insist(ctx)
+			p.enqueueIdempotent(ctx)
 		case roll < 95:
 			p.cancelOne(ctx)
 		default:
 			p.retryOne(ctx)
 		}
-		pause(ctx, time.Duration(5+r.IntN(40))*time.Millisecond)
+		sleep(ctx, time.Duration(5+r.IntN(40))*time.Millisecond)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (p *producer) drafts(n int) []holdfast.Draft {
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
 		drafts[i] = p.draft()
-		if n > 100 { // a crowd of them: mostly quick ones, or the run would be about them alone
+		if n > 100 { // a large batch has only short jobs, so that it does not dominate the run
 			drafts[i], _ = holdfast.NewDraft(script{Do: doNothing})
 		}
 	}
@@ -57,21 +57,21 @@ func (p *producer) drafts(n int) []holdfast.Draft {
 
 func (p *producer) draft() holdfast.Draft {
 	s := drawScript(p.random)
-	for p.far && s.Do == doPoison { // a server that takes it over keeps no journal of why it ends
+	for p.remote && s.Do == doPoison { // a server reclaims such a job, and has no journal to prove why it ends
 		s = drawScript(p.random)
 	}
 	d, err := holdfast.NewDraft(s.args())
 	if err != nil {
-		panic(err) // a script always marshals
+		panic(err) // a script can always be encoded
 	}
 	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
-	if p.far && p.random.IntN(3) == 0 {
+	if p.remote && p.random.IntN(3) == 0 {
 		d.Kind, d.Queue = reportScript{}.Kind(), reportQueue
 	}
 	d.Priority = int16(p.random.IntN(3))
 	d.Owner = []string{"", "", "acme", "zeta"}[p.random.IntN(4)]
-	if p.random.IntN(25) == 0 && !p.far {
-		d.Dependency = scarce
+	if p.random.IntN(25) == 0 && !p.remote {
+		d.Dependency = limitedDependency
 	}
 	switch p.random.IntN(10) {
 	case 0, 1:
@@ -82,19 +82,19 @@ func (p *producer) draft() holdfast.Draft {
 	return d
 }
 
-// enqueue offers the drafts once. When no answer comes nobody knows whether they exist, and nobody claims they do.
+// enqueue sends the drafts once and reports whether they were acknowledged. Without an answer the jobs may or may not exist, so none is recorded.
 func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	from := time.Now().UnixNano()
 	receipts, err := p.store.Enqueue(ctx, drafts)
 	if err != nil {
-		pause(ctx, 20*time.Millisecond)
+		sleep(ctx, 20*time.Millisecond)
 		return false
 	}
 	till := time.Now().UnixNano()
 	lines := make([]line, len(receipts))
 	for i, r := range receipts {
 		lines[i] = line{Saw: sawReceipt, From: from, Till: till, Job: r.ID, Existing: r.Existing, Delay: drafts[i].Delay, Key: drafts[i].UniqueKey}
-		if !r.Existing { // a twin may be somebody else's
+		if !r.Existing { // an existing job may belong to another producer
 			p.mine = append(p.mine, r.ID)
 		}
 	}
@@ -103,9 +103,8 @@ func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	return true
 }
 
-// insist repeats one draft under an idempotency key until it is acknowledged, as a careful client does, and then once
-// more: there must be one job.
-func (p *producer) insist(ctx context.Context) {
+// enqueueIdempotent repeats one draft with an idempotency key until it is acknowledged, as a careful client does, and then once more: there must be one job.
+func (p *producer) enqueueIdempotent(ctx context.Context) {
 	d := p.draft()
 	d.UniqueKey = ""
 	d.IdempotencyKey = holdfast.NewID().String()
@@ -120,23 +119,23 @@ func (p *producer) cancelOne(ctx context.Context) {
 	}
 	id := p.mine[p.random.IntN(len(p.mine))]
 	from := time.Now().UnixNano()
-	if _, err := p.store.Cancel(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "to see whether it is kept"}); err == nil {
+	if _, err := p.store.Cancel(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"}); err == nil {
 		p.journal.write(line{Saw: sawCancel, From: from, Till: time.Now().UnixNano(), Job: id, Answer: applied})
 		p.journal.sync()
 	}
 }
 
-// retryOne sends a failed job of this run round again. The store may hold others, which are none of our business.
+// retryOne retries a failed job of this run. Other jobs in the store are ignored.
 func (p *producer) retryOne(ctx context.Context) {
 	failed, _, err := p.store.Jobs(ctx, holdfast.Filter{DeadLetters: true, Limit: 5})
-	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !ofRun(job, p.first) })
+	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !belongsToRun(job, p.first) })
 	if err != nil || len(failed) == 0 {
 		return
 	}
 	id := failed[p.random.IntN(len(failed))].ID
 	l := line{Saw: sawRetry, From: time.Now().UnixNano(), Job: id, Answer: unknown}
 	p.journal.write(l)
-	_, err = p.store.Retry(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "to see whether it comes back"})
+	_, err = p.store.Retry(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"})
 	if err == nil {
 		l.Till, l.Answer = time.Now().UnixNano(), applied
 		p.journal.write(l)

@@ -8,25 +8,26 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A recorder stands between an engine and its store and writes down what one asked and the other answered.
+// A recorder is a store that records the engine's claims and settlements, and the answers of the store, in a journal.
 type recorder struct {
 	holdfast.Store
 	journal *journal
 }
 
 func (r *recorder) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Claim(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Claim(ctx, c) })
 }
 
 func (r *recorder) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Reclaim(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Reclaim(ctx, c) })
 }
 
 func (r *recorder) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
+	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
 }
 
-func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
+// recordClaims records the leases that a call returns.
+func (r *recorder) recordClaims(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
 	from := time.Now().UnixNano()
 	leases, err := ask()
 	till := time.Now().UnixNano()
@@ -38,7 +39,7 @@ func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Leas
 	return leases, err
 }
 
-// Settle writes every settlement down before it is sent: a worker killed in between has then said what it wanted.
+// Settle records every settlement before it sends it, so that the journal has it even if the worker is killed during the call.
 func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	from := time.Now().UnixNano()
 	lines := make([]line, 0, len(settlements))
@@ -51,14 +52,15 @@ func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement
 	for i := range lines {
 		lines[i].Saw, lines[i].Till, lines[i].Answer = sawAnswer, till, unknown
 		if err == nil {
-			lines[i].Answer = word(answers[i])
+			lines[i].Answer = answerWord(answers[i])
 		}
 	}
 	r.journal.write(lines...)
 	return answers, err
 }
 
-func word(answer error) string {
+// answerWord is the journal's word for the answer to a settlement.
+func answerWord(answer error) string {
 	switch {
 	case answer == nil:
 		return applied

@@ -12,53 +12,52 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A RedriveReport is the outcome of a redrive whose workers were killed all the time. It is clean when everything after Kills
-// is zero.
+// A RedriveReport is the result of a redrive during which workers were killed. It is clean when every count after Kills is zero.
 type RedriveReport struct {
 	Store    string  `json:"store"`
 	Jobs     int     `json:"jobs"`
 	Seconds  float64 `json:"seconds"`
-	Kills    int     `json:"kills"`    // SIGKILL, while it ran
-	Lost     int     `json:"lost"`     // not complete in the end, or not taken
-	Twice    int     `json:"twice"`    // sent round more than once
-	Findings int     `json:"findings"` // what the audit found
+	Kills    int     `json:"kills"`    // workers killed during the redrive
+	Lost     int     `json:"lost"`     // jobs that the redrive did not send, or that are not complete
+	Twice    int     `json:"twice"`    // jobs that were sent more than once
+	Findings int     `json:"findings"` // of the integrity check
 
 	Troubles []string `json:"-"`
 }
 
-// Clean reports whether every dead letter was redriven, and once.
+// Clean reports whether every dead letter was redriven exactly once.
 func (r RedriveReport) Clean() bool { return r.Lost+r.Twice+r.Findings == 0 && len(r.Troubles) == 0 }
 
-// Redrive makes dead letters, orders a redrive of all of them and kills the workers that carry it out, again and again.
+// Redrive creates dead letters, starts a redrive of all of them, and repeatedly kills the workers that carry it out.
 func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err error) {
-	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
-		report = RedriveReport{Store: g.name, Jobs: jobs}
+	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+		report = RedriveReport{Store: db.name, Jobs: jobs}
 		first := holdfast.NewID()
-		if err := bury(ctx, s, jobs); err != nil {
+		if err := makeDeadLetters(ctx, s, jobs); err != nil {
 			return err
 		}
-		c.say("%s: %d dead letters", g.name, jobs)
-		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+		c.logf("%s: %d dead letters", db.name, jobs)
+		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 		defer f.killAll("")
 		began := time.Now()
 		id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
-			Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "to see whether each goes once",
+			Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "chaos test",
 		})
 		if err != nil {
 			return err
 		}
-		if report.Kills, err = c.harass(ctx, s, f, id); err != nil {
+		if report.Kills, err = c.killWorkersDuring(ctx, s, f, id); err != nil {
 			return err
 		}
 		report.Seconds = time.Since(began).Seconds()
-		f.retire(partWorker, time.Minute)
-		return report.weigh(ctx, s, id, first)
+		f.stop(roleWorker, time.Minute)
+		return report.verify(ctx, s, id, first)
 	})
 	return report, err
 }
 
-// bury makes jobs that have failed for good, as quickly as can be.
-func bury(ctx context.Context, s holdfast.Store, jobs int) error {
+// makeDeadLetters creates dead letters.
+func makeDeadLetters(ctx context.Context, s holdfast.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 500))
 		for i := range drafts {
@@ -67,14 +66,14 @@ func bury(ctx context.Context, s holdfast.Store, jobs int) error {
 		if _, err := s.Enqueue(ctx, drafts); err != nil {
 			return err
 		}
-		leases, err := s.Claim(ctx, holdfast.Claim{Worker: "undertaker", Queues: []string{holdfast.DefaultQueue}, Limit: len(drafts), Start: len(drafts), Lease: time.Minute})
+		leases, err := s.Claim(ctx, holdfast.Claim{Worker: "setup", Queues: []string{holdfast.DefaultQueue}, Limit: len(drafts), Start: len(drafts), Lease: time.Minute})
 		if err != nil {
 			return err
 		}
 		ends := make([]holdfast.Settlement, len(leases))
 		for i, l := range leases {
 			ends[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
-				Failure: &holdfast.Failure{Code: "HTTP_5XX", Category: "dependency", Message: "made for this run", Fingerprint: "chaos-redrive"}}
+				Failure: &holdfast.Failure{Code: "HTTP_5XX", Category: "dependency", Message: "created for this run", Fingerprint: "chaos-redrive"}}
 		}
 		if _, err := s.Settle(ctx, ends); err != nil {
 			return err
@@ -84,16 +83,16 @@ func bury(ctx context.Context, s holdfast.Store, jobs int) error {
 	return nil
 }
 
-// harass kills a worker every now and then until the redrive has ended and everything it took has too.
-func (c *Config) harass(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
+// killWorkersDuring kills workers at random times until the redrive and every job that it sent have ended.
+func (c *Config) killWorkersDuring(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
 	random := rand.New(rand.NewPCG(c.Seed, 1))
-	weather := &storm{fleet: f, random: random, faults: map[string]int{}}
-	if err := f.man(partWorker, c.Workers); err != nil {
+	inj := &injector{fleet: f, random: random, faults: map[string]int{}}
+	if err := f.start(roleWorker, c.Workers); err != nil {
 		return 0, err
 	}
 	desk, before, since := ops.New(s, ops.Config{}), "", time.Now()
 	for ctx.Err() == nil {
-		pause(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
+		sleep(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
 		r, err := desk.Redrive(ctx, id)
 		if err != nil {
 			return kills, err
@@ -104,27 +103,27 @@ func (c *Config) harass(ctx context.Context, s holdfast.Store, f *fleet, id hold
 		case r.State != redrive.Running && !r.State.Ended():
 			return kills, fmt.Errorf("the redrive is %s: %s", r.State, r.Why)
 		case !r.State.Ended():
-			if p := weather.pick(partWorker); p != nil {
-				weather.kill(p, "sigkill")
+			if p := inj.pick(roleWorker); p != nil {
+				inj.kill(p, "sigkill")
 				kills++
 			}
 		}
 		if now := fmt.Sprint(r.State, r.Tally); now != before {
 			before, since = now, time.Now()
-			c.say("%s", before)
+			c.logf("%s", before)
 		} else if time.Since(since) > stuckAfter {
-			return kills, nil // the verdict tells what is stuck
+			return kills, nil // the check reports what is stuck
 		}
-		if err := f.tend(); err != nil {
+		if err := f.refill(); err != nil {
 			return kills, err
 		}
 	}
 	return kills, ctx.Err()
 }
 
-// weigh looks at every job: complete, in the second generation, sent round by one event.
-func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
-	accuse := func(count *int, format string, args ...any) {
+// verify checks that every job is complete in its second generation and was sent once, and runs the integrity check.
+func (r *RedriveReport) verify(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
+	record := func(count *int, format string, args ...any) {
 		if *count++; len(r.Troubles) < 50 {
 			r.Troubles = append(r.Troubles, fmt.Sprintf(format, args...))
 		}
@@ -136,15 +135,15 @@ func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first h
 			return err
 		}
 		for _, job := range page {
-			if !ofRun(job, first) {
+			if !belongsToRun(job, first) {
 				continue
 			}
 			seen++
 			if job.State != holdfast.Complete || job.Generation < 2 {
-				accuse(&r.Lost, "job %s is %s in generation %d", job.ID, job.State, job.Generation)
+				record(&r.Lost, "job %s is %s in generation %d", job.ID, job.State, job.Generation)
 			}
 			if job.Generation > 2 {
-				accuse(&r.Twice, "job %s is of generation %d", job.ID, job.Generation)
+				record(&r.Twice, "job %s is in generation %d", job.ID, job.Generation)
 			}
 		}
 		if filter.Cursor = cursor; cursor == "" {
@@ -156,14 +155,14 @@ func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first h
 		return err
 	}
 	if seen != r.Jobs || tally.Taken != r.Jobs || tally.Complete != r.Jobs {
-		accuse(&r.Lost, "of %d jobs %d are there and the redrive counts %+v", r.Jobs, seen, tally)
+		record(&r.Lost, "of %d jobs %d are in the store, and the redrive counts %+v", r.Jobs, seen, tally)
 	}
 	findings, err := s.Audit(ctx)
 	for _, f := range findings {
-		accuse(&r.Findings, "audit: %s: %s %s", f.Rule, f.Job, f.Detail)
+		record(&r.Findings, "integrity check: %s: %s %s", f.Rule, f.Job, f.Detail)
 	}
 	if r.Kills == 0 {
-		return errors.Join(err, errNothing)
+		return errors.Join(err, errTooShort)
 	}
 	return err
 }

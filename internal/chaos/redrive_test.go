@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-var deadLetters = flag.Int("chaos.redrive", 3000, "how many dead letters are redriven while workers are killed")
+var deadLetters = flag.Int("chaos.redrive", 3000, "number of dead letters that are redriven while workers are killed")
 
-func TestEveryDeadLetterIsRedrivenOnceOnSQLite(t *testing.T)     { harass(t, "sqlite") }
-func TestEveryDeadLetterIsRedrivenOnceOnPostgreSQL(t *testing.T) { harass(t, "postgres") }
+func TestEveryDeadLetterIsRedrivenOnceOnSQLite(t *testing.T)     { redriveWhileKilling(t, "sqlite") }
+func TestEveryDeadLetterIsRedrivenOnceOnPostgreSQL(t *testing.T) { redriveWhileKilling(t, "postgres") }
 
-func harass(t *testing.T, store string) {
+func redriveWhileKilling(t *testing.T, store string) {
 	t.Helper()
 	report, err := Redrive(t.Context(), Config{Command: []string{os.Args[0], asChild}, Store: store, Workers: 3, Progress: t.Output()}, *deadLetters)
 	if err != nil {
@@ -22,10 +22,10 @@ func harass(t *testing.T, store string) {
 	}
 	text, _ := json.Marshal(report)
 	t.Logf("%s", text)
-	for _, trouble := range report.Troubles {
-		t.Error(trouble)
+	for _, violation := range report.Troubles {
+		t.Error(violation)
 	}
 	if !report.Clean() {
-		t.Errorf("promises were broken: %s", text)
+		t.Errorf("guarantees were violated: %s", text)
 	}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Config says what to put through what. Command and Seconds are required.
+// Config configures a run. Command and Seconds are required.
 type Config struct {
-	Command   []string // runs this program as a child: the part it plays is added as the last argument
-	Store     string   // an address; "sqlite" and "postgres" alone are made for the run and thrown away
-	Seconds   int      // how long the faults last; healing and draining come after
-	Workers   int      // processes that work at once; 4 when zero
-	Producers int      // processes that enqueue at once; 2 when zero
-	Servers   int      // servers between all of them and the store, which are what is struck then; none when zero
+	Command   []string // starts this program as a child process; the JSON of its role is added as the last argument
+	Store     string   // an address, or "sqlite" or "postgres" for a temporary one
+	Seconds   int      // how long faults are injected; draining follows
+	Workers   int      // number of worker processes; 4 when zero
+	Producers int      // number of producer processes; 2 when zero
+	Servers   int      // number of servers through which all processes use the store; faults then hit the servers; none when zero
 	Lease     time.Duration
-	Seed      uint64    // of every choice the run makes; the moments are the machine's own
-	Progress  io.Writer // told how it goes; nobody when nil
+	Seed      uint64    // of the random choices; the timing still depends on the machine
+	Progress  io.Writer // receives progress messages; discarded when nil
 }
 
-// A Report is the outcome of a run. It is clean when everything after Faults but the last is zero.
+// A Report is the result of a run. It is clean when every count after Faults is zero, except SlowestMS.
 type Report struct {
 	Store      string         `json:"store"`
 	Seconds    int            `json:"seconds"`
@@ -36,47 +36,47 @@ type Report struct {
 	Jobs       int            `json:"jobs"`
 	Starts     int            `json:"starts"`
 	Faults     map[string]int `json:"faults"`
-	Lost       int            `json:"lost"`       // acknowledged, and gone, stuck or without its record
-	Duplicated int            `json:"duplicated"` // ended or handed out twice
-	Stale      int            `json:"stale"`      // settled by somebody who no longer held it
-	Early      int            `json:"early"`      // handed out before its time
-	Exceeded   int            `json:"exceeded"`   // handed out above a limit
-	Findings   int            `json:"findings"`   // what the audit found, and processes that ended as nobody asked
+	Lost       int            `json:"lost"`       // acknowledged jobs that are missing, stuck or without a record
+	Duplicated int            `json:"duplicated"` // jobs that ended twice, or were claimed twice with one token
+	Stale      int            `json:"stale"`      // settlements by a process that no longer held the job
+	Early      int            `json:"early"`      // jobs claimed before they were due
+	Exceeded   int            `json:"exceeded"`   // claims above a limit
+	Findings   int            `json:"findings"`   // of the integrity check, and processes that failed unexpectedly
 	SlowestMS  int64          `json:"slowest_reclaim_ms"`
 
-	Troubles []string `json:"-"` // each broken promise in a sentence
+	Troubles []string `json:"-"` // each violation in a sentence
 }
 
-// Clean reports whether every promise was kept.
+// Clean reports whether every guarantee was kept.
 func (r Report) Clean() bool { return r.Lost+r.Duplicated+r.Stale+r.Early+r.Exceeded+r.Findings == 0 }
 
-// stuckAfter is how long nothing may move while a healed run drains.
+// stuckAfter is how long a draining run waits for progress.
 const stuckAfter = 90 * time.Second
 
-// Run puts a store through a storm and reports what is left. The error is about the run, not about the store.
+// Run injects faults into a store and its processes, and reports violations of the guarantees. An error means that the run itself failed, not the store.
 func Run(ctx context.Context, c Config) (Report, error) {
-	if err := able(); err != nil {
+	if err := checkPlatform(); err != nil {
 		return Report{}, err
 	}
-	c.fill()
+	c.setDefaults()
 	dir, err := os.MkdirTemp("", "holdfast-chaos-")
 	if err != nil {
-		return Report{}, fmt.Errorf("no folder for the run: %w", err)
+		return Report{}, fmt.Errorf("cannot create a folder for the run: %w", err)
 	}
-	g, err := prepare(c.Store, dir)
+	db, err := prepareDatabase(c.Store, dir)
 	if err != nil {
 		return Report{}, err
 	}
-	report, err := c.run(ctx, g, dir)
+	report, err := c.run(ctx, db, dir)
 	if err == nil && !report.Clean() {
-		c.say("the journals of this run are kept in %s", dir)
+		c.logf("the journals of this run are kept in %s", dir)
 	} else {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
-	return report, errors.Join(err, g.close())
+	return report, errors.Join(err, db.close())
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Workers == 0 {
 		c.Workers = 4
 	}
@@ -94,67 +94,67 @@ func (c *Config) fill() {
 	}
 }
 
-func (c *Config) say(format string, args ...any) { fmt.Fprintf(c.Progress, format+"\n", args...) }
+func (c *Config) logf(format string, args ...any) { fmt.Fprintf(c.Progress, format+"\n", args...) }
 
-func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error) {
-	first := holdfast.NewID() // every job of this run comes after it
-	s, err := openPatiently(ctx, g.address)
+func (c *Config) run(ctx context.Context, db *database, dir string) (Report, error) {
+	first := holdfast.NewID() // the ids of all jobs of this run are greater
+	s, err := openWithRetry(ctx, db.address)
 	if err != nil {
 		return Report{}, err
 	}
 	defer s.Close()
-	if err := limit(ctx, s); err != nil {
+	if err := placeLimit(ctx, s); err != nil {
 		return Report{}, err
 	}
-	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+	f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 	defer f.killAll("")
-	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
-	c.say("%s: %d servers, %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Servers, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
+	inj := &injector{fleet: f, database: db, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
+	c.logf("%s: %d servers, %d workers and %d producers for %d seconds, lease %v, seed %d", db.name, c.Servers, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
 	if c.Servers > 0 {
-		if err := errors.Join(f.manServers(ctx, c.Servers), f.man(partReporter, c.Workers)); err != nil {
+		if err := errors.Join(f.startServers(ctx, c.Servers), f.start(roleReporter, c.Workers)); err != nil {
 			return Report{}, err
 		}
 	}
-	if err := errors.Join(f.man(partWorker, c.Workers), f.man(partProducer, c.Producers)); err != nil {
+	if err := errors.Join(f.start(roleWorker, c.Workers), f.start(roleProducer, c.Producers)); err != nil {
 		return Report{}, err
 	}
-	if err := weather.rage(ctx, time.Now().Add(time.Duration(c.Seconds)*time.Second)); err != nil {
+	if err := inj.run(ctx, time.Now().Add(time.Duration(c.Seconds)*time.Second)); err != nil {
 		return Report{}, err
 	}
-	weather.heal()
-	c.say("%s: healed after %v; draining", g.name, weather.faults)
-	stubborn := f.retire(partProducer, time.Minute)
+	inj.end()
+	c.logf("%s: faults ended after %v; draining", db.name, inj.faults)
+	killed := f.stop(roleProducer, time.Minute)
 	if err := c.drain(ctx, s, f); err != nil {
 		return Report{}, err
 	}
-	stubborn += f.retire(partWorker, time.Minute) + f.retire(partReporter, time.Minute) + f.retireServers(time.Minute)
-	c.say("%s: drained; looking at what is left", g.name)
-	report := Report{Store: g.name, Seconds: c.Seconds, Seed: c.Seed, Faults: weather.faults, Troubles: f.troubles()}
-	if stubborn > 0 {
-		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute of being asked to", stubborn))
+	killed += f.stop(roleWorker, time.Minute) + f.stop(roleReporter, time.Minute) + f.stopServers(time.Minute)
+	c.logf("%s: drained; verifying", db.name)
+	report := Report{Store: db.name, Seconds: c.Seconds, Seed: c.Seed, Faults: inj.faults, Troubles: f.unexpectedExits()}
+	if killed > 0 {
+		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute after SIGTERM", killed))
 	}
 	report.Findings = len(report.Troubles)
-	e, err := gather(ctx, s, f)
+	e, err := collectEvidence(ctx, s, f)
 	if err != nil {
 		return report, err
 	}
-	e.kills = weather.kills
-	err = report.weigh(ctx, s, e)
+	e.kills = inj.kills
+	err = report.verify(ctx, s, e)
 	return report, err
 }
 
-// drain waits until everything has ended, or nothing moves any more: then the verdict tells what is stuck.
+// drain waits until every job of the run has ended. It gives up when nothing has changed for stuckAfter; the verification then reports the stuck jobs.
 func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 	before, since := "", time.Now()
 	for ctx.Err() == nil {
-		if err := f.tend(); err != nil { // scripts still take their processes along
+		if err := f.refill(); err != nil { // scripts still end their processes
 			return err
 		}
 		counts, err := s.Counts(ctx)
 		if err == nil {
 			open := 0
 			for _, n := range counts {
-				if ours(n.Kind) && !n.State.Terminal() {
+				if isChaosKind(n.Kind) && !n.State.Terminal() {
 					open += n.Jobs
 				}
 			}
@@ -166,42 +166,42 @@ func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 			}
 		}
 		if time.Since(since) > stuckAfter {
-			c.say("nothing has moved for %v: %v", stuckAfter, before)
+			c.logf("no progress for %v: %v", stuckAfter, before)
 			return c.describeStuck(ctx, s)
 		}
-		pause(ctx, 200*time.Millisecond)
+		sleep(ctx, 200*time.Millisecond)
 	}
 	return ctx.Err()
 }
 
-// describeStuck says which holds are in force and why the first jobs that have not ended do not run.
+// describeStuck prints the holds, and for some jobs that have not ended why they do not run.
 func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
 	service := ops.New(s, ops.Config{})
 	holds, err := s.Holds(ctx)
-	c.say("holds: %+v (%v)", holds, err)
+	c.logf("holds: %+v (%v)", holds, err)
 	for _, state := range []holdfast.State{holdfast.Processing, holdfast.Queued} {
 		jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: state, Limit: 5})
 		if err != nil {
-			return fmt.Errorf("the jobs that are stuck cannot be listed: %w", err)
+			return fmt.Errorf("cannot list the stuck jobs: %w", err)
 		}
 		for _, job := range jobs {
 			why, err := service.Explain(ctx, job.ID)
-			c.say("%s %s of queue %s, attempt %d, leased by %s until %v: %+v (%v)", state, job.ID, job.Queue, job.Token, job.Worker, job.LeaseUntil, why, err)
+			c.logf("%s %s of queue %s, attempt %d, leased by %s until %v: %+v (%v)", state, job.ID, job.Queue, job.Token, job.Worker, job.LeaseUntil, why, err)
 		}
 	}
 	return nil
 }
 
-// weigh audits the store, judges the evidence and writes both into the report.
-func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error {
+// verify runs the integrity check, verifies the evidence, and adds the results of both to the report.
+func (r *Report) verify(ctx context.Context, s holdfast.Store, e evidence) error {
 	findings, err := s.Audit(ctx)
 	if err != nil {
-		return fmt.Errorf("the audit could not be made: %w", err)
+		return fmt.Errorf("the integrity check failed: %w", err)
 	}
 	for _, f := range findings {
-		r.Troubles = append(r.Troubles, fmt.Sprintf("audit: %s: %s %s", f.Rule, f.Job, f.Detail))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))
 	}
-	v := judge(e)
+	v := verifyEvidence(e)
 	for _, l := range e.lines {
 		if l.Saw == sawStart {
 			r.Starts++
@@ -209,28 +209,28 @@ func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error 
 	}
 	r.Jobs, r.Findings, r.SlowestMS = len(e.jobs), r.Findings+len(findings), v.slowest.Milliseconds()
 	r.Lost, r.Duplicated, r.Stale, r.Early, r.Exceeded = v.lost, v.duplicated, v.stale, v.early, v.exceeded
-	r.Troubles = append(r.Troubles, v.troubles...)
+	r.Troubles = append(r.Troubles, v.violations...)
 	if r.Jobs == 0 || r.Starts == 0 {
-		return errNothing
+		return errTooShort
 	}
 	return nil
 }
 
-// gather reads every journal, and everything the store knows of the jobs this run made.
-func gather(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
+// collectEvidence reads all journals, and all jobs of this run with their histories from the store.
+func collectEvidence(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
 	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]holdfast.History{}}
 	var err error
-	if e.lines, err = readJournals(f.part.Dir, len(f.all)); err != nil {
+	if e.lines, err = readJournals(f.spec.Dir, len(f.all)); err != nil {
 		return e, err
 	}
-	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.part.First[:]) < 0 })
+	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.spec.First[:]) < 0 })
 	for filter := (holdfast.Filter{Limit: 200}); ; {
 		page, cursor, err := s.Jobs(ctx, filter)
 		if err != nil {
-			return e, fmt.Errorf("the jobs cannot be listed: %w", err)
+			return e, fmt.Errorf("cannot list the jobs: %w", err)
 		}
 		for _, job := range page {
-			if !ofRun(job, f.part.First) {
+			if !belongsToRun(job, f.spec.First) {
 				continue
 			}
 			e.jobs[job.ID] = job
@@ -238,7 +238,7 @@ func gather(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
 				continue
 			}
 			if e.histories[job.ID], err = s.History(ctx, job.ID); err != nil {
-				return e, fmt.Errorf("the history of %s cannot be read: %w", job.ID, err)
+				return e, fmt.Errorf("cannot read the history of %s: %w", job.ID, err)
 			}
 		}
 		if filter.Cursor = cursor; cursor == "" {

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-var seconds = flag.Int("chaos.seconds", 20, "how long the storm of each store lasts")
+var seconds = flag.Int("chaos.seconds", 20, "how long faults are injected on each store, in seconds")
 
-func TestNothingIsLostInAStormOnSQLite(t *testing.T) { weather(t, "sqlite", *seconds) }
+func TestNothingIsLostInAStormOnSQLite(t *testing.T) { runStorm(t, "sqlite", *seconds) }
 
-func TestNothingIsLostInAStormOnPostgreSQL(t *testing.T) { weather(t, "postgres", *seconds) }
+func TestNothingIsLostInAStormOnPostgreSQL(t *testing.T) { runStorm(t, "postgres", *seconds) }
 
-func weather(t *testing.T, store string, seconds int) {
+func runStorm(t *testing.T, store string, seconds int) {
 	t.Helper()
 	report, err := Run(t.Context(), Config{Command: []string{os.Args[0], asChild}, Store: store, Seconds: seconds, Progress: t.Output()})
 	if err != nil {
@@ -26,24 +26,24 @@ func weather(t *testing.T, store string, seconds int) {
 	}
 	text, _ := json.Marshal(report)
 	t.Logf("%s", text)
-	for i, trouble := range report.Troubles {
+	for i, violation := range report.Troubles {
 		if i == 20 {
 			break
 		}
-		t.Error(trouble)
+		t.Error(violation)
 	}
 	if !report.Clean() {
-		t.Errorf("promises were broken: %s", text)
+		t.Errorf("guarantees were violated: %s", text)
 	}
 	if report.Faults["sigkill"] == 0 || report.Jobs == 0 {
-		t.Errorf("the storm was none: %s", text)
+		t.Errorf("no worker was killed, or there were no jobs: %s", text)
 	}
 }
 
 func TestTheCommandPrintsOneLineOfJSON(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "holdfast")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
-		t.Fatalf("the command does not build: %v\n%s", err, out)
+		t.Fatalf("cannot build the command: %v\n%s", err, out)
 	}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), binary, "chaos", "--store", "sqlite", "--seconds", "2", "--workers", "2", "--lease", "1s")

@@ -10,18 +10,18 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// partScheduler is a process that has nothing to do but duties.
-const partScheduler = "scheduler"
+// roleScheduler is the role of a process that only performs duties.
+const roleScheduler = "scheduler"
 
-// A slotScript is what a schedule of these runs makes.
+// A slotScript is a job that the schedule of a run enqueues.
 type slotScript struct {
 	Slot time.Time `json:"slot"`
 }
 
 func (slotScript) Kind() string { return "chaos.slot" }
 
-// keepTime runs an engine on a queue where nothing comes, so that its duties are all it does.
-func keepTime(ctx context.Context, p part, r *recorder) error {
+// runScheduler runs an engine on an empty queue, so that it only performs duties.
+func runScheduler(ctx context.Context, p childSpec, r *recorder) error {
 	e, err := engine.New(r, engine.Config{
 		Name: fmt.Sprintf("scheduler-%d", p.N), Queues: []string{"nothing"}, Slots: 1, Lease: p.Lease, Grace: 300 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),

@@ -15,60 +15,60 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-func TestTwentySchedulersMakeOneJobPerSlotOnSQLite(t *testing.T)     { crowdTheClock(t, "sqlite") }
-func TestTwentySchedulersMakeOneJobPerSlotOnPostgreSQL(t *testing.T) { crowdTheClock(t, "postgres") }
+func TestTwentySchedulersMakeOneJobPerSlotOnSQLite(t *testing.T)     { runSchedulers(t, "sqlite") }
+func TestTwentySchedulersMakeOneJobPerSlotOnPostgreSQL(t *testing.T) { runSchedulers(t, "postgres") }
 
-// slots is how many a run waits for.
+// slots is the number of slots that a run waits for.
 const slots = 12
 
-// crowdTheClock lets twenty processes keep one schedule, and freezes or kills some of them at every turn.
-func crowdTheClock(t *testing.T, storeName string) {
+// runSchedulers lets twenty processes serve one schedule, and repeatedly freezes and kills some of them.
+func runSchedulers(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
-	g, s := stand(t, storeName, dir)
+	db, s := openDatabase(t, storeName, dir)
 	desk := ops.New(s, ops.Config{})
 	_, err := desk.SetSchedule(ctx, schedule.Schedule{Name: "chaos", Every: time.Second, Missed: schedule.All, Most: 1000,
 		Draft: holdfast.Draft{Kind: slotScript{}.Kind()}}, ops.By{Actor: "chaos"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second}}
+	f := &fleet{command: []string{os.Args[0], asChild}, spec: childSpec{Store: db.address, Dir: dir, Lease: 2 * time.Second}}
 	defer f.killAll("")
-	if err := f.man(partScheduler, 20); err != nil {
+	if err := f.start(roleScheduler, 20); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(5, 5))
 	var made []time.Time
 	for deadline := time.Now().Add(3 * time.Minute); len(made) < slots; {
 		if time.Now().After(deadline) {
-			t.Fatalf("only %d slots made a job", len(made))
+			t.Fatalf("only %d slots have a job", len(made))
 		}
-		frozen := f.posts[random.IntN(20)].holder
+		frozen := f.slots[random.IntN(20)].process
 		frozen.signal(sigStop)
-		victim := f.posts[random.IntN(20)].holder
+		victim := f.slots[random.IntN(20)].process
 		victim.asked = true
 		victim.signal(sigKill)
 		<-victim.gone
-		pause(ctx, 700*time.Millisecond)
+		sleep(ctx, 700*time.Millisecond)
 		frozen.signal(sigCont)
-		if err := f.tend(); err != nil {
+		if err := f.refill(); err != nil {
 			t.Fatal(err)
 		}
 		made = slotsOf(t, s)
 	}
-	f.killAll(partScheduler)
+	f.killAll(roleScheduler)
 	made = slotsOf(t, s)
 	for i := 1; i < len(made); i++ {
 		if gap := made[i].Sub(made[i-1]); gap != time.Second {
-			t.Errorf("slot %v is followed by %v: each comes once, a second after the other", made[i-1], made[i])
+			t.Errorf("slot %v is followed by %v: expected one job per slot, one second apart", made[i-1], made[i])
 		}
 	}
 	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("the integrity check: %v %v", findings, err)
 	}
-	t.Logf("%s: %d slots, %d processes", g.name, len(made), len(f.all))
+	t.Logf("%s: %d slots, %d processes", db.name, len(made), len(f.all))
 }
 
-// slotsOf are the slots that made a job, in order.
+// slotsOf returns the slots that have a job, in order.
 func slotsOf(t *testing.T, s holdfast.Store) (all []time.Time) {
 	t.Helper()
 	jobs, _, err := s.Jobs(t.Context(), holdfast.Filter{Kind: slotScript{}.Kind(), Limit: 200})

@@ -11,6 +11,6 @@ var gracefulSignals = []os.Signal{os.Interrupt}
 
 var sigKill, sigStop, sigCont, sigTerm = os.Kill, os.Kill, os.Kill, os.Kill
 
-func able() error {
-	return errors.New("holdfast chaos stops, continues and kills processes by POSIX signals, which this system does not have: run it on Linux or macOS")
+func checkPlatform() error {
+	return errors.New("holdfast chaos needs POSIX signals, which this system does not have: run it on Linux or macOS")
 }

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// gracefulSignals ask a process to hand back what it has and end.
+// gracefulSignals ask a process to release its jobs and end.
 var gracefulSignals = []os.Signal{syscall.SIGTERM, os.Interrupt}
 
-// What a run does to processes.
+// The signals that a run sends.
 var (
 	sigKill os.Signal = syscall.SIGKILL
 	sigStop os.Signal = syscall.SIGSTOP
@@ -18,5 +18,5 @@ var (
 	sigTerm os.Signal = syscall.SIGTERM
 )
 
-// able reports whether this system has the signals a run is made of.
-func able() error { return nil }
+// checkPlatform returns an error if this system lacks the signals that a run needs.
+func checkPlatform() error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A database that dies is the machine that dies: the primary is stopped as by a crash, its standby is promoted, and nobody restarts anything.
+// The machine of the database dies: the primary is stopped as by a crash, its standby is promoted, and no process is restarted.
 func TestWhenThePrimaryDiesItsStandbyHasEveryAcknowledgedJobAndWorkersGoOn(t *testing.T) {
 	primary, standby := pair(t)
 	if _, err := primary.Create("jobs"); err != nil {
@@ -68,11 +68,11 @@ func TestWhenThePrimaryDiesItsStandbyHasEveryAcknowledgedJobAndWorkersGoOn(t *te
 	}
 	findings, err := s.Audit(ctx)
 	if err != nil || len(findings) > 0 {
-		t.Errorf("the audit of the promoted standby: %v %v", findings, err)
+		t.Errorf("the integrity check of the promoted standby: %v %v", findings, err)
 	}
 }
 
-// pair starts a server and a standby without which it acknowledges nothing.
+// pair starts a server with a synchronous standby.
 func pair(t *testing.T) (primary, standby *pgtest.Server) {
 	primary, err := pgtest.Start("", pgtest.Options{Durable: true})
 	if err != nil {
@@ -86,7 +86,7 @@ func pair(t *testing.T) (primary, standby *pgtest.Server) {
 	return primary, standby
 }
 
-// A ledger is what producers were told was kept.
+// A ledger records the jobs that were acknowledged to producers.
 type ledger struct {
 	mu   sync.Mutex
 	jobs map[holdfast.ID]bool // false: not seen complete yet
@@ -98,13 +98,13 @@ func (l *ledger) count() int {
 	return len(l.jobs)
 }
 
-// produce enqueues one job after another, as a client would: one that was not acknowledged is handed in again under the same id.
+// produce enqueues one job after another, as a client would: it sends a job that was not acknowledged again with the same id.
 func (l *ledger) produce(ctx context.Context, s holdfast.Enqueuer) {
 	for ctx.Err() == nil {
 		draft := holdfast.Draft{ID: holdfast.NewID(), Kind: "page"}
 		for ctx.Err() == nil {
 			_, err := s.Enqueue(ctx, []holdfast.Draft{draft})
-			if err == nil || errors.Is(err, holdfast.ErrConflict) { // the first try was kept, and only its answer was lost
+			if err == nil || errors.Is(err, holdfast.ErrConflict) { // the first call succeeded, and only its answer was lost
 				l.mu.Lock()
 				if l.jobs == nil {
 					l.jobs = map[holdfast.ID]bool{}
@@ -149,7 +149,7 @@ func await(t *testing.T, ctx context.Context, what string, so func() bool) {
 	t.Helper()
 	for !so() {
 		if wait(ctx, 20*time.Millisecond); ctx.Err() != nil {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

@@ -15,40 +15,40 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// enough is a cap nobody reaches who is killed through no fault of his own.
-const enough = 100_000
+// unlimitedCrashes is a maximum of crashes that no job reaches because its workers are killed.
+const unlimitedCrashes = 100_000
 
-// work runs an engine until ctx ends.
-func work(ctx context.Context, p part, r *recorder) error {
+// runWorker runs a worker until ctx ends.
+func runWorker(ctx context.Context, p childSpec, r *recorder) error {
 	e, err := engine.New(r, engine.Config{
 		Name: fmt.Sprintf("chaos-%d", p.N), Queues: []string{holdfast.DefaultQueue, "left", "right"},
 		Slots: 8, Lease: p.Lease, Grace: 300 * time.Millisecond, Patience: 200 * time.Millisecond, Poll: 200 * time.Millisecond,
-		// The storm is about the limit of what is scarce. Its breaker and its budget would only make the run long.
-		Dependencies: map[string]engine.Dependency{scarce: {Breaker: breaker.Config{Disabled: true}, NoBudget: true}},
+		// The run tests the limit of this dependency. A breaker and a budget would only make the run longer.
+		Dependencies: map[string]engine.Dependency{limitedDependency: {Breaker: breaker.Config{Disabled: true}, NoBudget: true}},
 		Timeout:      10 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
 		return err
 	}
-	innocent := policy(enough)
+	innocent := policy(unlimitedCrashes)
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[script]) error {
-		return r.perform(ctx, job.Lease, job.Args)
+		return r.runScript(ctx, job.Lease, job.Args)
 	}, engine.Kind{Policy: innocent})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[hangScript]) error {
-		return r.perform(ctx, job.Lease, job.Args.script)
+		return r.runScript(ctx, job.Lease, job.Args.script)
 	}, engine.Kind{Policy: innocent, Timeout: 300 * time.Millisecond})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[poisonScript]) error {
-		return r.perform(ctx, job.Lease, job.Args.script)
+		return r.runScript(ctx, job.Lease, job.Args.script)
 	}, engine.Kind{Policy: policy(3)})
 	err = e.Run(ctx)
-	if err != nil && ctx.Err() != nil { // it was stopped while its database was down: what it held is reclaimed
+	if err != nil && ctx.Err() != nil { // stopped while the database was down: its jobs are reclaimed
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		return nil
 	}
 	return err
 }
 
-// policy tries again soon, also after what is otherwise final.
+// policy retries soon, also after failures that are not retried by default.
 func policy(crashes int) failure.Policy {
 	quick, again := failure.Fixed(20*time.Millisecond), true
 	return failure.Policy{
@@ -57,12 +57,12 @@ func policy(crashes int) failure.Policy {
 	}
 }
 
-// perform does what the script says, after writing down that it was asked to.
-func (r *recorder) perform(ctx context.Context, l *holdfast.Lease, s script) error {
+// runScript records the start in the journal and runs the script.
+func (r *recorder) runScript(ctx context.Context, l *holdfast.Lease, s script) error {
 	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
 	switch {
 	case s.Do == doSleep:
-		pause(ctx, s.For)
+		sleep(ctx, s.For)
 		return context.Cause(ctx)
 	case s.Do == doFail && l.Failures < s.Times, s.Do == doRefuse:
 		return fmt.Errorf("the script of %s says so", l.ID)
@@ -71,17 +71,17 @@ func (r *recorder) perform(ctx context.Context, l *holdfast.Lease, s script) err
 	case s.Do == doGoexit && l.Failures < 1:
 		runtime.Goexit()
 	case s.Do == doHang && l.Failures < 1:
-		select {} // whatever becomes of its context
+		select {} // ignores the end of ctx
 	case s.Do == doWait && l.Crashes < 1:
 		<-ctx.Done()
 		return context.Cause(ctx)
 	case s.Do == doSnooze && l.Interrupts < s.Times:
 		return failure.Snooze(s.For)
 	case s.Do == doExit && l.Crashes < 1, s.Do == doPoison:
-		os.Exit(exitTaken)
+		os.Exit(exitKilled)
 	}
 	return nil
 }
 
-// errNothing is what a run says that had no faults or no jobs to speak of: it proves nothing.
-var errNothing = errors.New("the run was too short to prove anything: give it more --seconds")
+// errTooShort is the error of a run without faults or without jobs: it proves nothing.
+var errTooShort = errors.New("the run was too short to prove anything: give it more --seconds")

@@ -15,14 +15,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// An outcome adds up what all cuts showed.
+// An outcome sums up the results of all cuts.
 type outcome struct {
 	writes, syncs, acknowledged int
 	lost, damaged               int
-	troubles                    []string
+	violations                  []string
 }
 
-// cut rebuilds the writer's files at random points of its log and looks at each.
+// cut rebuilds the writer's files as they might be after a power cut at random points of its log, and checks each.
 func cut(ctx context.Context, dir, log string, points int, r *rand.Rand) (outcome, error) {
 	total, err := count(log)
 	if err != nil {
@@ -34,7 +34,7 @@ func cut(ctx context.Context, dir, log string, points int, r *rand.Rand) (outcom
 	}
 	f, err := os.Open(log)
 	if err != nil {
-		return outcome{}, fmt.Errorf("the log cannot be read: %w", err)
+		return outcome{}, fmt.Errorf("cannot read the log: %w", err)
 	}
 	defer f.Close()
 	var o outcome
@@ -43,7 +43,7 @@ func cut(ctx context.Context, dir, log string, points int, r *rand.Rand) (outcom
 		replay.follow(c)
 		seen++
 		for range at[seen] {
-			if err := o.look(ctx, dir, replay, r); err != nil {
+			if err := o.check(ctx, dir, replay, r); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ func cut(ctx context.Context, dir, log string, points int, r *rand.Rand) (outcom
 	})
 	o.writes, o.syncs = replay.writes, replay.synced
 	if err == nil && (o.acknowledged == 0 || o.syncs == 0) {
-		err = errors.New("the log shows no acknowledgements or no syncs: it proves nothing")
+		err = errors.New("the log has no acknowledgements or no syncs, so it proves nothing")
 	}
 	return o, err
 }
@@ -59,7 +59,7 @@ func cut(ctx context.Context, dir, log string, points int, r *rand.Rand) (outcom
 func count(log string) (int, error) {
 	f, err := os.Open(log)
 	if err != nil {
-		return 0, fmt.Errorf("the log cannot be read: %w", err)
+		return 0, fmt.Errorf("cannot read the log: %w", err)
 	}
 	defer f.Close()
 	n := 0
@@ -67,47 +67,47 @@ func count(log string) (int, error) {
 	return n, err
 }
 
-// look opens what one cut left and compares it with what was acknowledged before it.
-func (o *outcome) look(ctx context.Context, dir string, r *replay, random *rand.Rand) error {
+// check opens the files of one cut and compares the store with what was acknowledged before the cut.
+func (o *outcome) check(ctx context.Context, dir string, r *replay, random *rand.Rand) error {
 	left, err := os.MkdirTemp(dir, "cut-")
 	if err != nil {
-		return fmt.Errorf("no folder for a cut: %w", err)
+		return fmt.Errorf("cannot create a folder for a cut: %w", err)
 	}
 	defer os.RemoveAll(left)
 	if err := r.disk.cut(left, random); err != nil {
-		return fmt.Errorf("the files of a cut cannot be written: %w", err)
+		return fmt.Errorf("cannot write the files of a cut: %w", err)
 	}
 	acks := slices.DeleteFunc(bytes.Split(r.acks, []byte("\n")), func(text []byte) bool { return len(text) == 0 })
 	o.acknowledged = max(o.acknowledged, len(acks))
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(left, database)})
 	if err != nil {
-		o.trouble(&o.damaged, "after %d acknowledgements the file does not open: %v", len(acks), err)
+		o.record(&o.damaged, "after %d acknowledgements the file does not open: %v", len(acks), err)
 		return nil
 	}
 	defer s.Close()
 	findings, err := s.Audit(ctx)
 	if err != nil || len(findings) > 0 {
-		o.trouble(&o.damaged, "after %d acknowledgements the audit says: %v %v", len(acks), err, findings)
+		o.record(&o.damaged, "after %d acknowledgements the integrity check has findings: %v %v", len(acks), err, findings)
 	}
 	for _, text := range acks {
 		var a ack
 		if err := json.Unmarshal(text, &a); err != nil {
-			return fmt.Errorf("an acknowledgement in the log cannot be read: %w", err)
+			return fmt.Errorf("cannot read an acknowledgement in the log: %w", err)
 		}
 		if !kept(ctx, s, a) {
-			o.trouble(&o.lost, "of %d acknowledgements this one is gone: %s %s under token %d", len(acks), a.Job, a.State, a.Token)
+			o.record(&o.lost, "of %d acknowledgements this one is lost: %s %s with token %d", len(acks), a.Job, a.State, a.Token)
 		}
 	}
 	return nil
 }
 
-func (o *outcome) trouble(count *int, format string, args ...any) {
-	if *count++; len(o.troubles) < 20 {
-		o.troubles = append(o.troubles, fmt.Sprintf(format, args...))
+func (o *outcome) record(count *int, format string, args ...any) {
+	if *count++; len(o.violations) < 20 {
+		o.violations = append(o.violations, fmt.Sprintf(format, args...))
 	}
 }
 
-// kept reports whether a promise is still there: the job, and what it was said to have become.
+// kept reports whether the store still has what it acknowledged: the job, and its state.
 func kept(ctx context.Context, s holdfast.Store, a ack) bool {
 	job, err := s.Job(ctx, a.Job)
 	switch {

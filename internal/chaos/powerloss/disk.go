@@ -10,10 +10,10 @@ import (
 
 const sector = 512
 
-// A disk remembers which bytes are durable and which were only written. It starts empty.
+// A disk simulates which bytes are durable and which were only written. It starts empty.
 type disk struct {
 	now     map[string]*file // what processes see
-	durable map[string]*file // what a power cut leaves of the folder
+	durable map[string]*file // what remains of the folder after a power cut
 }
 
 // A file is its durable bytes and the changes since, oldest first.
@@ -30,7 +30,7 @@ type change struct {
 
 func newDisk() *disk { return &disk{now: map[string]*file{}, durable: map[string]*file{}} }
 
-// open finds a file by its name, and makes it if it may.
+// open returns a file by its name. It creates the file if create is true.
 func (d *disk) open(name string, create, truncate bool) *file {
 	f := d.now[name]
 	if f == nil {
@@ -46,7 +46,7 @@ func (d *disk) open(name string, create, truncate bool) *file {
 	return f
 }
 
-// size is what a process would be told.
+// size is the size that a process sees.
 func (f *file) size() int64 {
 	n := int64(len(f.synced))
 	for _, c := range f.since {
@@ -62,7 +62,7 @@ func (c change) length(before int64) int64 {
 	return max(before, c.offset+int64(len(c.data)))
 }
 
-// sync makes the first changes durable, and with them the name of the file.
+// sync makes the first changes durable, and the name of the file.
 func (d *disk) sync(f *file, changes int) {
 	for _, c := range f.since[:changes] {
 		f.synced = c.apply(f.synced)
@@ -75,7 +75,7 @@ func (d *disk) sync(f *file, changes int) {
 	}
 }
 
-// syncFolder makes names durable: what was made, what was removed, what was renamed.
+// syncFolder makes names durable: of created, removed and renamed files.
 func (d *disk) syncFolder() { d.durable = maps.Clone(d.now) }
 
 func (c change) apply(to []byte) []byte {
@@ -88,8 +88,7 @@ func (c change) apply(to []byte) []byte {
 	return to
 }
 
-// cut writes into dir what a power cut might leave: everything durable, and of the rest whatever sectors chance lets
-// through, each on its own.
+// cut writes into dir what a power cut might leave: everything that is durable, and a random choice of the other written sectors.
 func (d *disk) cut(dir string, r *rand.Rand) error {
 	through := []float64{0, 0.25, 0.5, 0.75, 1}[r.IntN(5)]
 	names := maps.Clone(d.durable)

@@ -13,14 +13,13 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// fill runs a store into the end of a small disk, frees some of it, and goes on: nothing acknowledged may be missing and
-// no restart may be needed.
+// fill enqueues until a small disk is full, frees some space, and continues: no acknowledged job may be missing, and no restart may be needed.
 func fill(ctx context.Context, dir string) error {
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
-		return fmt.Errorf("no ballast on the small disk: %w", err)
+		return fmt.Errorf("cannot write the ballast file: %w", err)
 	}
-	// The disk is to fill up to the last byte: the store must not stop before.
+	// MinFree -1: the store must not refuse before the disk is completely full.
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(dir, database), MinFree: -1})
 	if err != nil {
 		return err
@@ -28,24 +27,24 @@ func fill(ctx context.Context, dir string) error {
 	defer s.Close()
 	acked, refusal := enqueueUntilRefused(ctx, s)
 	if !errors.Is(refusal, holdfast.ErrUnavailable) || strings.Contains(refusal.Error(), "\n") {
-		return fmt.Errorf("a full disk was answered with %v, which is not one clear line of the kind unavailable", refusal)
+		return fmt.Errorf("on a full disk the error %v is not one line of the kind unavailable", refusal)
 	}
 	refused := 0
-	for range 50 { // it stays full: nothing is acknowledged, nothing breaks
+	for range 50 { // the disk stays full: nothing is acknowledged, nothing breaks
 		if _, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "fill", Args: words()}}); err != nil {
 			refused++
 		}
 	}
 	if err := os.Remove(ballast); err != nil {
-		return fmt.Errorf("the ballast cannot be removed: %w", err)
+		return fmt.Errorf("cannot remove the ballast file: %w", err)
 	}
 	more, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "fill"}})
 	if err != nil {
-		return fmt.Errorf("the disk has room again and the store does not notice: %w", err)
+		return fmt.Errorf("the disk has space again, and the store still refuses: %w", err)
 	}
 	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "fill", Queues: []string{holdfast.DefaultQueue}, Limit: 10, Start: 10, Lease: time.Minute})
 	if err != nil || len(leases) == 0 {
-		return fmt.Errorf("the disk has room again and nothing can be claimed: %w", err)
+		return fmt.Errorf("the disk has space again, and nothing can be claimed: %w", err)
 	}
 	missing := 0
 	for _, id := range append(acked, more[0].ID) {
@@ -56,7 +55,7 @@ func fill(ctx context.Context, dir string) error {
 	findings, err := s.Audit(ctx)
 	fmt.Printf("full disk: %d acknowledged, then %d of 50 refused while it was full, recovered without a restart: %d lost, %d findings\n", len(acked)+1, refused, missing, len(findings))
 	if err != nil || missing+len(findings) > 0 {
-		return fmt.Errorf("the store is not whole after a full disk: %w %v", err, findings)
+		return fmt.Errorf("the store is damaged after a full disk: %w %v", err, findings)
 	}
 	return nil
 }
@@ -70,8 +69,8 @@ func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, 
 		}
 		acked = append(acked, receipts[0].ID)
 	}
-	return acked, errors.New("no refusal: the disk is not small")
+	return acked, errors.New("the disk never became full")
 }
 
-// words are arguments that fill a page or two.
+// words returns arguments that fill one or two pages.
 func words() []byte { return []byte(`"` + strings.Repeat("words ", 800) + `"`) }

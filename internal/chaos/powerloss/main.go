@@ -1,10 +1,10 @@
-// Command powerloss shows that acknowledged work survives a power cut and a full disk on SQLite.
+// Command powerloss tests that acknowledged work survives a power cut and a full disk on SQLite.
 //
-// A real writer runs under strace, which logs every write and every fsync with its data. The files are then rebuilt as
-// they might look after a power cut at many random points of that log: what was synced by then, plus a random choice of
-// the 512-byte sectors that were written and not synced. Each is opened and asked for everything that had been
-// acknowledged. Copying the files of a killed process would prove less: the operating system remembers what the disk
-// does not.
+// A writer process runs under strace, which logs every write and every fsync with its data. The command then rebuilds
+// the files as they might be after a power cut at many random points of that log: everything that was synced by then,
+// and a random choice of the 512-byte sectors that were written and not synced. It opens each result and looks for
+// everything that was acknowledged. Copying the files of a killed process would prove less, because the operating
+// system still has data that is not on the disk.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 )
 
 func main() {
-	points := flag.Int("points", 200, "how many power cuts")
-	rounds := flag.Int("rounds", 500, "how much the writer writes")
-	seed := flag.Uint64("seed", 0, "of the cuts; 0 draws one and says which")
-	play := flag.String("play", "", "for its own use: the part of a child process")
-	dir := flag.String("dir", "", "for its own use: where the child works")
+	points := flag.Int("points", 200, "number of power cuts")
+	rounds := flag.Int("rounds", 500, "number of rounds of the writer")
+	seed := flag.Uint64("seed", 0, "seed of the cuts; 0 picks one and prints it")
+	play := flag.String("play", "", "internal: role of a child process")
+	dir := flag.String("dir", "", "internal: folder of a child process")
 	flag.Parse()
 	ctx := context.Background()
 	var err error
@@ -37,7 +37,7 @@ func main() {
 	case "fill":
 		err = fill(ctx, *dir)
 	default:
-		err = fmt.Errorf("no part is called %q", *play)
+		err = fmt.Errorf("unknown role %q", *play)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "powerloss:", err)
@@ -47,7 +47,7 @@ func main() {
 
 func prove(ctx context.Context, points, rounds int, seed uint64) error {
 	if runtime.GOOS != "linux" {
-		return errors.New("strace logs what a process writes on Linux only: run this there, or in a container")
+		return errors.New("strace works on Linux only: run this there, or in a container")
 	}
 	if err := ensureStrace(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func prove(ctx context.Context, points, rounds int, seed uint64) error {
 	}
 	dir, err := os.MkdirTemp("", "holdfast-powerloss-")
 	if err != nil {
-		return fmt.Errorf("no folder to work in: %w", err)
+		return fmt.Errorf("cannot create a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	log, err := traced(dir, rounds)
@@ -70,8 +70,8 @@ func prove(ctx context.Context, points, rounds int, seed uint64) error {
 	}
 	fmt.Printf("power loss: %d cuts in a log of %d writes and %d syncs, up to %d acknowledgements each: %d lost, %d damaged (seed %d)\n",
 		points, outcome.writes, outcome.syncs, outcome.acknowledged, outcome.lost, outcome.damaged, seed)
-	for _, trouble := range outcome.troubles {
-		fmt.Println(" ", trouble)
+	for _, violation := range outcome.violations {
+		fmt.Println(" ", violation)
 	}
 	err = fullDisk(dir)
 	if outcome.lost+outcome.damaged > 0 {
@@ -80,7 +80,7 @@ func prove(ctx context.Context, points, rounds int, seed uint64) error {
 	return err
 }
 
-// ensureStrace finds strace, or installs Debian's package where it may.
+// ensureStrace finds strace, or installs Debian's package if it runs as root.
 func ensureStrace() error {
 	if _, err := exec.LookPath("strace"); err == nil {
 		return nil
@@ -91,16 +91,16 @@ func ensureStrace() error {
 	}
 	cmd := exec.Command(apt, "install", "-y", "-q", "strace")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("strace is missing and apt-get does not install it: %w\n%s", err, out)
+		return fmt.Errorf("strace is missing, and apt-get cannot install it: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// traced runs the writer under strace and answers where its log is.
+// traced runs the writer under strace and returns the path of its log.
 func traced(dir string, rounds int) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("this program does not know where it is: %w", err)
+		return "", fmt.Errorf("cannot find the path of this program: %w", err)
 	}
 	log := filepath.Join(dir, "log")
 	cmd := exec.Command("strace", "-f", "-xx", "-s", "10000000", "-e", "signal=none", "-o", log,
@@ -112,27 +112,27 @@ func traced(dir string, rounds int) (string, error) {
 	return log, nil
 }
 
-// fullDisk lets a store run into the end of a disk of a few megabytes, which needs the right to mount one.
+// fullDisk fills a disk of a few megabytes, which needs the right to mount one.
 func fullDisk(dir string) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("this program does not know where it is: %w", err)
+		return fmt.Errorf("cannot find the path of this program: %w", err)
 	}
 	disk := filepath.Join(dir, "disk")
 	if err := os.MkdirAll(disk, 0o755); err != nil {
-		return fmt.Errorf("no folder for the small disk: %w", err)
+		return fmt.Errorf("cannot create a folder for the small disk: %w", err)
 	}
 	script := `mount -t tmpfs -o size=3m tmpfs "$2" || exit 7; exec "$1" -play fill -dir "$2"`
 	out, err := exec.Command("unshare", "-m", "sh", "-c", script, "sh", self, disk).CombinedOutput()
 	text := strings.TrimSpace(string(out))
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) || errors.As(err, &exit) && (exit.ExitCode() == 7 || strings.Contains(text, "unshare")) {
-		fmt.Println("full disk: no right to mount a small disk here; the limit on file sizes stands in for it in go test ./internal/chaos")
+		fmt.Println("full disk: skipped, mounting a small disk is not permitted here; go test ./internal/chaos tests a limit on file sizes instead")
 		return nil
 	}
 	fmt.Println(text)
 	if err != nil {
-		return fmt.Errorf("the store did not get through a full disk: %w", err)
+		return fmt.Errorf("the test with a full disk failed: %w", err)
 	}
 	return nil
 }

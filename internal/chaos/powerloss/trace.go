@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A call is one line of the log: a system call as it began, or as it returned. Most do both at once.
+// A call is one line of the log: the beginning of a system call, its return, or both.
 type call struct {
 	thread          string
 	name            string
@@ -19,7 +19,7 @@ type call struct {
 	result          int64
 }
 
-// calls reads a log of strace -f -xx and hands over every beginning and every return, in order.
+// calls reads a log of strace -f -xx and calls each for every line, in order.
 func calls(log io.Reader, each func(call) error) error {
 	begun := map[string]call{} // by thread
 	scanner := bufio.NewScanner(log)
@@ -56,7 +56,7 @@ func calls(log io.Reader, each func(call) error) error {
 func parse(text string) (call, error) {
 	name, rest, found := strings.Cut(text, "(")
 	if !found {
-		return call{}, fmt.Errorf("a line of the log cannot be read: %.80q", text)
+		return call{}, fmt.Errorf("cannot parse a line of the log: %.80q", text)
 	}
 	c := call{name: name, begins: true, returns: !strings.HasSuffix(rest, "<unfinished ...>")}
 	end := strings.LastIndex(rest, ")")
@@ -64,7 +64,7 @@ func parse(text string) (call, error) {
 		end = strings.LastIndex(rest, " <unfinished")
 	}
 	if end < 0 {
-		return call{}, fmt.Errorf("a line of the log has no end: %.80q", text)
+		return call{}, fmt.Errorf("a line of the log is incomplete: %.80q", text)
 	}
 	c.arguments = strings.Split(strings.TrimSpace(rest[:end]), ", ")
 	return c, nil
@@ -83,7 +83,7 @@ func resultOf(text string) int64 {
 	return n
 }
 
-// text decodes an argument that is a string: with -xx every byte is \x and two digits.
+// text decodes a string argument: with -xx every byte is \x and two hex digits.
 func (c call) text(i int) []byte {
 	if i >= len(c.arguments) {
 		return nil
@@ -113,18 +113,18 @@ type replay struct {
 	disk   *disk
 	files  map[int64]*file // by descriptor
 	names  map[int64]string
-	syncs  map[string]int // how many changes a sync under way will cover, by thread
+	syncs  map[string]int // number of changes that a sync in progress covers, by thread
 
 	writes, synced int
-	acks           []byte // what was acknowledged up to here
+	acks           []byte // acknowledgements so far
 }
 
 func newReplay(folder string) *replay {
 	return &replay{folder: folder, disk: newDisk(), files: map[int64]*file{}, names: map[int64]string{}, syncs: map[string]int{}}
 }
 
-// follow takes one call into account. A write counts from its beginning; a sync counts at its return, for what had been
-// written when it began; a descriptor is free from the beginning of its close.
+// follow applies one call. A write counts from its beginning. A sync counts at its return, for the writes before its beginning. A descriptor is free from the
+// beginning of its close.
 func (r *replay) follow(c call) {
 	switch c.name {
 	case "open", "openat", "creat":
@@ -163,7 +163,7 @@ func (r *replay) open(c call) {
 	}
 	r.names[c.result] = name
 	if name == r.folder || strings.HasSuffix(name, "-shm") {
-		return // the folder itself, and what SQLite makes anew after every crash
+		return // the folder itself, and the file that SQLite recreates after every crash
 	}
 	flags := strings.Join(c.arguments, " ")
 	if f := r.disk.open(name, strings.Contains(flags, "O_CREAT"), strings.Contains(flags, "O_TRUNC")); f != nil {

@@ -20,14 +20,14 @@ const (
 	acknowledgement = "acknowledged"
 )
 
-// An ack is what a store promised, written down after it had.
+// An ack is an acknowledgement of the store. The writer records it after the call has returned.
 type ack struct {
 	Job   holdfast.ID    `json:"job"`
-	State holdfast.State `json:"state"` // what it became
-	Token int            `json:"token"` // under which it became that; 0 when it was enqueued
+	State holdfast.State `json:"state"` // new state
+	Token int            `json:"token"` // of the settlement; 0: enqueued
 }
 
-// A writer keeps several callers busy, so that commits are shared.
+// A writer calls the store from several goroutines, so that commits are shared.
 type writer struct {
 	store holdfast.Store
 	acks  *os.File
@@ -35,7 +35,7 @@ type writer struct {
 
 func write(ctx context.Context, dir string, rounds int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("no folder to write in: %w", err)
+		return fmt.Errorf("cannot create the folder of the store: %w", err)
 	}
 	s, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(dir, database)})
 	if err != nil {
@@ -43,15 +43,15 @@ func write(ctx context.Context, dir string, rounds int) error {
 	}
 	acks, err := os.OpenFile(filepath.Join(dir, acknowledgement), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("no file for acknowledgements: %w", err)
+		return fmt.Errorf("cannot open the file of acknowledgements: %w", err)
 	}
 	w := &writer{store: s, acks: acks}
-	crew, ctx := errgroup.WithContext(ctx)
+	callers, ctx := errgroup.WithContext(ctx)
 	for range 3 {
-		crew.Go(func() error { return w.repeat(rounds, func(i int) error { return w.enqueue(ctx, 1+i%4) }) })
+		callers.Go(func() error { return w.repeat(rounds, func(i int) error { return w.enqueue(ctx, 1+i%4) }) })
 	}
-	crew.Go(func() error { return w.repeat(rounds, func(int) error { return w.work(ctx) }) })
-	return crew.Wait() // and no Close: the power goes while the store is open
+	callers.Go(func() error { return w.repeat(rounds, func(int) error { return w.work(ctx) }) })
+	return callers.Wait() // and no Close: the power fails while the store is open
 }
 
 func (w *writer) repeat(rounds int, do func(int) error) error {
@@ -112,10 +112,10 @@ func (w *writer) work(ctx context.Context) error {
 func (w *writer) acknowledge(a ack) error {
 	text, err := json.Marshal(a)
 	if err != nil {
-		return fmt.Errorf("an acknowledgement cannot be written as JSON: %w", err)
+		return fmt.Errorf("cannot encode an acknowledgement as JSON: %w", err)
 	}
 	if _, err := w.acks.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("an acknowledgement cannot be written: %w", err)
+		return fmt.Errorf("cannot write an acknowledgement: %w", err)
 	}
 	return nil
 }
