@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-func TestNowhereIsSaid(t *testing.T) {
+func TestAnUnknownPageIsNotFound(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	if status, _ := s.get("/no-such-page"); status != http.StatusNotFound {
 		t.Errorf("a page that does not exist: %d", status)

@@ -52,7 +52,7 @@ func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
 	if strings.Contains(text, s.Waiting[0].String()) {
 		t.Error("a job that waits is among the dead letters")
 	}
-	s.shows("/dead-letters?kind=fetch&older=1h", "No dead letter matches")
+	s.shows("/dead-letters?kind=fetch&older=1h", "No dead letters match")
 	text = s.shows("/dead-letters?kind=fetch", s.Broken.String(), "/redrives/new?kind=fetch")
 	if strings.Contains(text, s.Failed[0].String()) {
 		t.Error("the filter lets another kind through")
@@ -66,18 +66,18 @@ func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
 
 func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
-	s.shows("/redrives/new", "Which dead letters?")
+	s.shows("/redrives/new", "Select dead letters")
 	s.shows("/redrives/new?kind=convert&step=select", "<strong>9</strong> match now")
 	s.shows("/redrives/new?kind=convert", `>9</a></p><p>dead letters would be redriven`, "The breaker of gateway is open", "Not failed", "/redrives/new?kind=convert&amp;step=pace")
 	s.shows("/redrives/new?kind=convert&step=pace&rate=3", "about <strong>3.0 s</strong>", `name="kind" value="convert"`)
 	text := s.shows("/redrives/new?kind=convert&step=confirm&rate=3&canary=2", `data-confirm-count="9"`, "2 go first")
 	form := s.fields(text, "/redrives")
 	form.Set("count", "8")
-	if _, text := s.post("/redrives", form); !strings.Contains(text, "say why") {
+	if _, text := s.post("/redrives", form); !strings.Contains(text, "give a reason") {
 		t.Error("it was started without a reason")
 	}
 	form.Set("reason", "the gateway is back")
-	if _, text := s.post("/redrives", form); !strings.Contains(text, "it would be 9 now") || !strings.Contains(text, `value="the gateway is back"`) {
+	if _, text := s.post("/redrives", form); !strings.Contains(text, "9 match now") || !strings.Contains(text, `value="the gateway is back"`) {
 		t.Error("a wrong number was not refused, or the reason is lost")
 	}
 	if len(s.redrives()) != 0 {
@@ -85,8 +85,8 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 	}
 	form.Set("count", "9")
 	for range 2 {
-		if _, text := s.post("/redrives", form); !strings.Contains(text, "What failed again") {
-			t.Error("the way does not end at the redrive")
+		if _, text := s.post("/redrives", form); !strings.Contains(text, "Failed again") {
+			t.Error("the wizard does not lead to the redrive")
 		}
 	}
 	list := s.redrives()
@@ -101,11 +101,11 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	for query, words := range map[string]string{
-		"older=soon":                      "cannot be read",
-		"kind=convert&step=pace&rate=x":   "is no number",
+		"older=soon":                      "is invalid: use 90m",
+		"kind=convert&step=pace&rate=x":   "is not a number",
 		"all=true&step=confirm&rate=9999": "give a rate up to 1000",
-		"step=confirm":                    "Say which dead letters you mean",
-		"job=7":                           "is no id",
+		"step=confirm":                    "Select dead letters: fill in a field",
+		"job=7":                           "is not an id",
 		"kind=%00&step=preview":           "kind",
 	} {
 		if status, text := s.get("/redrives/new?" + query); status != http.StatusOK || !strings.Contains(text, words) || !strings.Contains(text, `role="alert"`) {
@@ -124,7 +124,7 @@ func TestChosenJobsGoOneByOne(t *testing.T) {
 	form.Set("count", "2")
 	form.Set("reason", "mended")
 	_, text := s.post("/redrives", form)
-	if !strings.Contains(text, "1 dead letter sent round again") || !strings.Contains(text, "With 1 other it did not work") {
+	if !strings.Contains(text, "1 dead letter queued again") || !strings.Contains(text, "1 other failed:") {
 		t.Error("there is no summary")
 	}
 	if !regexp.MustCompile(`value="` + s.Clash.String() + `"[^>]* checked`).MatchString(text) {
@@ -149,7 +149,7 @@ func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := "/redrives/" + id.String()
-	text := s.shows(at, "the first 2 go alone", "&lt;i&gt;mended&lt;/i&gt;", "It stops above 50 %", at+"/pause")
+	text := s.shows(at, "the first 2 jobs go first", "&lt;i&gt;mended&lt;/i&gt;", "Stops above 50 %", at+"/pause")
 	if strings.Contains(text, "<i>mended") {
 		t.Error("the reason is not escaped")
 	}
@@ -181,14 +181,14 @@ func TestViewersStartNothing(t *testing.T) {
 	}
 }
 
-func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
+func TestBreakersHaveCardsAndActions(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 15 min")
-	s.shows("/breakers/gateway", "What happened", "Stays open", "the last 20 calls")
+	s.shows("/breakers/gateway", "History", "Stays open", "the last 20 calls")
 	if status, _ := s.get("/breakers/nobody"); status != http.StatusNotFound {
 		t.Errorf("a breaker that does not exist: %d", status)
 	}
-	if _, text := s.post("/breakers/gateway/close", url.Values{"back": {"/breakers"}}); !strings.Contains(text, "say why") {
+	if _, text := s.post("/breakers/gateway/close", url.Values{"back": {"/breakers"}}); !strings.Contains(text, "give a reason") {
 		t.Error("no reason was needed")
 	}
 	for _, word := range []struct{ verb, state string }{{"close", "recovering"}, {"open", "open"}, {"force-open", "forced-open"}, {"auto", ""}, {"force-closed", "forced-closed"}} {
@@ -198,7 +198,7 @@ func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
 			t.Errorf("after %s it is %s, %v", word.verb, b.State, err)
 		}
 	}
-	s.shows("/breakers", "kept closed", "Let it decide")
+	s.shows("/breakers", "forced closed", "Set to automatic")
 	if err := s.Desk.OpenBreaker(t.Context(), "gateway", ops.By{Actor: "eve", Reason: "</script><b>x"}); err != nil {
 		t.Fatal(err)
 	}

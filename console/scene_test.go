@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A scene is a console over a store in trouble.
+// A scene is a console over a store with failures.
 type scene struct {
 	*fixture.Scene
 	t    *testing.T
@@ -95,7 +95,7 @@ func (s *scene) shows(path string, words ...string) string {
 	}
 	for _, word := range words {
 		if !strings.Contains(text, word) {
-			s.t.Errorf("%s does not say %q", path, word)
+			s.t.Errorf("%s does not show %q", path, word)
 		}
 	}
 	return text
