@@ -13,8 +13,8 @@ import (
 
 // mountAnalytics mounts the analytics page.
 func (c *Console) mountAnalytics() {
-	memo := &analyticsCache{desk: c.cfg.Desk, known: map[time.Duration]*analyticsAnswer{}}
-	c.handlePage("/analytics", func(q *request) (page, error) { return analyticsScreen(q, memo) })
+	cache := &analyticsCache{desk: c.cfg.Desk, known: map[time.Duration]*analyticsAnswer{}}
+	c.handlePage("/analytics", func(q *request) (page, error) { return analyticsScreen(q, cache) })
 }
 
 // analyticsSpans are the time ranges.
@@ -66,7 +66,7 @@ type analyticsRetry struct {
 	Tried int
 }
 
-func analyticsScreen(q *request, memo *analyticsCache) (page, error) {
+func analyticsScreen(q *request, cache *analyticsCache) (page, error) {
 	name := q.text("within")
 	if name == "" {
 		name = "24h"
@@ -78,10 +78,10 @@ func analyticsScreen(q *request, memo *analyticsCache) (page, error) {
 	chosen := analyticsSpans[at]
 	shown := analyticsPage{Long: chosen.inWords()}
 	for _, one := range analyticsSpans {
-		shown.Spans = append(shown.Spans, choice{one.Name, q.otherwise("within", one.Name), one.Name == name})
+		shown.Spans = append(shown.Spans, choice{one.Name, q.withQuery("within", one.Name), one.Name == name})
 	}
 	p := page{name: "analytics", title: "Analytics"}
-	answer, since := memo.ask(q.ctx, chosen.within, q.now)
+	answer, since := cache.get(q.ctx, chosen.within, q.now)
 	switch {
 	case answer == nil:
 		shown.Waits, shown.Since, p.topics = true, since, slices.Clone(topics) // any change refreshes the page

@@ -35,8 +35,8 @@ const (
 	analyticsCostFactor = 20                    // a result is used for this many times the duration of its computation
 )
 
-// ask returns the current result, the previous one while a new one is computed, or nil, and the start of the computation.
-func (m *analyticsCache) ask(ctx context.Context, within time.Duration, now time.Time) (*analyticsAnswer, time.Time) {
+// get returns the current result, the previous one while a new one is computed, or nil, and the start of the computation.
+func (m *analyticsCache) get(ctx context.Context, within time.Duration, now time.Time) (*analyticsAnswer, time.Time) {
 	a := m.current(within, now)
 	timeout := time.NewTimer(analyticsWait)
 	defer timeout.Stop()

@@ -26,7 +26,7 @@ func (s *scene) computed(path string) string {
 }
 
 func TestAnalyticsSayWhetherRetriesHelp(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	text := s.computed("/analytics?within=1h")
 	for _, words := range []string{"First-attempt success", "Attempt 1", "DEPENDENCY_DOWN", "never retried", `href="/policies?kind=convert"`, "Amplification", "Recovery of dependencies", "gateway"} {
 		if !strings.Contains(text, words) {
@@ -54,7 +54,7 @@ func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Anal
 }
 
 func TestAnalyticsThatTakeLongKeepNobodyWaiting(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	slow := slowDesk{s.Desk, make(chan struct{})}
 	c, err := console.New(console.Config{Desk: slow})
 	if err != nil {

@@ -87,7 +87,7 @@ func auditScreen(q *request, cache *auditCache) (page, error) {
 		if err != nil || before < 1 {
 			return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the cursor is invalid: start at the first page"}
 		}
-		asked.before, shown.First = before, q.otherwise("cursor", "")
+		asked.before, shown.First = before, q.withQuery("cursor", "")
 	}
 	shown.Narrow = shown.Actor != "" || shown.Subject != "" || shown.Since != ""
 	entries, err := q.auditEntries(asked, &shown, cache)
@@ -153,7 +153,7 @@ func (a auditQuery) matches(e holdfast.Event) bool {
 // auditRow returns the row of an entry.
 func (q *request) auditRow(e auditEntry) auditRow {
 	row := auditRow{At: e.At, Actor: e.Actor, Action: e.Name, Reason: e.Reason, Request: e.Request, More: e.more}
-	row.By = q.otherwise("actor", e.Actor, "cursor", "")
+	row.By = q.withQuery("actor", e.Actor, "cursor", "")
 	row.ID = strconv.FormatInt(cmp.Or(e.Seq, e.At.UnixNano()), 10) // events of a story have no sequence number
 	subject := e.Subject
 	if subject == "" && !e.Job.IsZero() {
@@ -166,6 +166,6 @@ func (q *request) auditRow(e auditEntry) auditRow {
 		}
 	}
 	row.Thing, row.About, row.Link = q.auditSubject(subject)
-	row.Trail = q.otherwise("subject", subject, "cursor", "")
+	row.Trail = q.withQuery("subject", subject, "cursor", "")
 	return row
 }

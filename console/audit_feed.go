@@ -77,9 +77,9 @@ func (q *request) auditFeed(asked auditQuery, shown *auditPage, cache *auditCach
 	switch {
 	case len(entries) > auditRows:
 		entries = entries[:auditRows]
-		shown.Next = q.otherwise("cursor", strconv.FormatInt(entries[auditRows-1].last, 10))
+		shown.Next = q.withQuery("cursor", strconv.FormatInt(entries[auditRows-1].last, 10))
 	case end > 0:
-		shown.Far, shown.Next = far, q.otherwise("cursor", strconv.FormatInt(end+1, 10))
+		shown.Far, shown.Next = far, q.withQuery("cursor", strconv.FormatInt(end+1, 10))
 	}
 	return entries, nil
 }
@@ -100,7 +100,7 @@ func (q *request) auditChunk(cache *auditCache, begin, head int64) (part auditCh
 			if part.oldest.IsZero() {
 				part.oldest = e.At
 			}
-			if (auditQuery{}).wants(e) {
+			if (auditQuery{}).matches(e) {
 				part.entries = append(part.entries, e)
 			}
 		}

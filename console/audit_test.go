@@ -15,7 +15,7 @@ import (
 )
 
 func TestAuditShowsActorActionAndReason(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	s.sequence()
 	text := s.shows("/audit", "the vendor is on it", `href="/breakers/gateway"`, "hold on queue bulk", `href="/queues#q-bulk"`, "sent by hand", "End of the log.")
 	if strings.Index(text, "schedule sweep") > strings.Index(text, "sent by hand") {
@@ -50,7 +50,7 @@ func (s *scene) sequence() {
 var auditOlder = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
 func TestAuditPagesLeadBackToTheFirstEntry(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	const entries = 120
 	for n := range entries {
 		by := ops.By{Actor: "grace", Reason: fmt.Sprintf("reason %03d.", n)}
@@ -83,7 +83,7 @@ func TestAuditPagesLeadBackToTheFirstEntry(t *testing.T) {
 }
 
 func TestAnActionOnManyJobsIsOneEntry(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	for _, id := range s.Failed[:3] {
 		if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "grace", Reason: "all of them"}); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAnActionOnManyJobsIsOneEntry(t *testing.T) {
 
 func TestHostileTextStaysTextOnSystemPages(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)>`
-	s := stage(t, apikey.Operator, func(_, text string) string { return text + evil })
+	s := newScene(t, apikey.Operator, func(_, text string) string { return text + evil })
 	s.sequence()
 	for _, path := range []string{"/audit", "/audit?actor=", "/audit?subject=", "/policies?kind=", "/policies?error=", "/policies?owner=", "/policies?tab=codes&find=", "/health", "/settings"} {
 		if strings.HasSuffix(path, "=") {

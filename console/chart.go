@@ -66,7 +66,7 @@ type choice struct {
 // spanChoices returns a link to this page for each span.
 func (q *request) spanChoices(known []span, at span) (choices []choice) {
 	for _, one := range known {
-		choices = append(choices, choice{one.Name, q.otherwise("span", one.Name, "cursor", ""), one == at})
+		choices = append(choices, choice{one.Name, q.withQuery("span", one.Name, "cursor", ""), one == at})
 	}
 	return choices
 }
@@ -264,7 +264,7 @@ func (c clock) errorGroupChart(s span, numbers []int, now time.Time) chart {
 	}
 	top = ceiling(top)
 	const tall = chartTall - 12
-	d := draw("chart", chartWide, chartTall, fmt.Sprintf("Failed attempts of this error group over time: %s in all.", num(whole)))
+	d := draw("chart", chartWide, chartTall, fmt.Sprintf("Failed attempts of this error group over time: %s in total.", num(whole)))
 	for _, y := range []float64{6, 6 + tall/2.0} {
 		d.line("chart-rule", 0, y, chartWide, y)
 	}

@@ -43,7 +43,7 @@ func (s *scene) deliver(o failure.Outcome) (of, delivery holdfast.ID) {
 }
 
 func TestDeliveriesShowEventAndReceiverAndAreResent(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	of, failed := s.deliver(failure.Outcome{Err: failure.HTTPError(503, "", errors.New("down")), Took: time.Second})
 	text := s.shows("/deliveries", "the &lt;shop&gt;", "ann:xxxxx@example.org", "failing", "job.failed", "503", "Resend", "/deliveries/"+failed.String(), "state=failed")
 	if strings.Contains(text, "hunter2") {
@@ -69,7 +69,7 @@ func TestDeliveriesShowEventAndReceiverAndAreResent(t *testing.T) {
 }
 
 func TestACompleteDeliveryIsResentAsANewOne(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	_, delivered := s.deliver(failure.Outcome{Result: json.RawMessage(`{"status":204,"took":12000000}`), Took: 12 * time.Millisecond})
 	s.shows("/deliveries", "204", "12 ms")
 	s.deliver(failure.Outcome{Result: json.RawMessage(`{"status":200,"took":"34ms"}`), Took: 12 * time.Millisecond})
@@ -81,7 +81,7 @@ func TestACompleteDeliveryIsResentAsANewOne(t *testing.T) {
 }
 
 func TestASubscriptionIsDisabledAndEnabled(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	of, _ := s.deliver(failure.Outcome{Took: time.Millisecond})
 	path, back := "/subscriptions/"+of.String(), "/deliveries"
 	if _, text := s.post(path+"/disable", url.Values{"back": {back}}); !strings.Contains(text, "No reason: say why") {
@@ -96,7 +96,7 @@ func TestASubscriptionIsDisabledAndEnabled(t *testing.T) {
 }
 
 func TestDeliveriesAreEmptyAndViewersCannotAct(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	anID := holdfast.NewID().String()
 	s.shows("/deliveries", "No subscriptions yet", "No deliveries yet")
 	for _, path := range []string{"/deliveries/" + anID + "/resend", "/subscriptions/" + anID + "/disable", "/subscriptions/" + anID + "/enable"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// mountFailures mounts the errors page, the page of each error group, and the triage actions. The paths say failures for historical reasons.
+// mountFailures mounts the errors page, the page of each error group, and the triage actions. The URL paths keep the name failures.
 func (c *Console) mountFailures() {
 	c.handlePage("/failures", c.failures)
 	c.handlePage("/failures/{fingerprint}", c.failure)
@@ -91,7 +91,7 @@ func (f *failures) choose(q *request) error {
 	known := false
 	for _, one := range tabs {
 		known = known || one.name == f.Status
-		f.Tabs = append(f.Tabs, choice{one.title, q.otherwise("status", one.name, "cursor", ""), one.name == f.Status})
+		f.Tabs = append(f.Tabs, choice{one.title, q.withQuery("status", one.name, "cursor", ""), one.name == f.Status})
 	}
 	if !known {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("status %.40q: use open, regressed, acknowledged, ignored, resolved or all", f.Status)}
@@ -127,10 +127,10 @@ func (f *failures) list(q *request, at span) error {
 		next = ""
 	}
 	if next != "" {
-		f.Next = q.otherwise("cursor", next)
+		f.Next = q.withQuery("cursor", next)
 	}
 	if filter.Cursor != "" {
-		f.First = q.otherwise("cursor", "")
+		f.First = q.withQuery("cursor", "")
 	}
 	if f.Sort == "hour" {
 		slices.SortStableFunc(f.Rows, func(a, b errorGroupRow) int { return cmp.Compare(b.LastHour, a.LastHour) })

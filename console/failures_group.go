@@ -91,7 +91,7 @@ func (f *errorGroupPage) count(q *request) {
 		title, span string
 		n           int
 	}{{"Last hour", "1h", f.LastHour}, {"Last 3 hours", "6h", f.Last3Hours}, {"Last 24 hours", "24h", f.LastDay}, {"Last 7 days", "7d", f.LastWeek}} {
-		f.Counts = append(f.Counts, tile{Title: one.title, Value: num(one.n), Link: q.otherwise("span", one.span), Note: "failed attempts"})
+		f.Counts = append(f.Counts, tile{Title: one.title, Value: num(one.n), Link: q.withQuery("span", one.span), Note: "failed attempts"})
 	}
 	dead := tile{Title: "Dead letters", Value: deadCount(f.Dead()), Link: f.DeadAt, Note: "not retried automatically", State: toneIf(f.Dead() > 0, "bad")}
 	f.Counts = append(f.Counts, dead)

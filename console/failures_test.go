@@ -30,7 +30,7 @@ func (s *scene) statusOf(fingerprint string) holdfast.ErrorGroup {
 }
 
 func TestErrorsShowProblemsWithLinks(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	gateway := s.fingerprintOf(s.Failed[0])
 	s.shows("/failures", "gateway is unavailable", "dead letters.", "Redrive all", "/redrives/new", "/failures/"+gateway, "DEPENDENCY_DOWN",
 		"is%3Adead&#43;fingerprint%3A"+gateway, "new error groups in the last 24 hours", "9 dead letters")
@@ -43,7 +43,7 @@ func TestErrorsShowProblemsWithLinks(t *testing.T) {
 }
 
 func TestInvalidQueriesOfErrorsAreRefused(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	for path, want := range map[string]int{
 		"/failures?status=sad": 400, "/failures?sort=no": 400, "/failures?span=9y": 400, "/failures?cursor=%21": 400, "/failures?code=%ff": 400,
 		"/failures/nobody": 404, "/failures/nobody?span=x": 400, "/overview?span=2s": 400,
@@ -55,7 +55,7 @@ func TestInvalidQueriesOfErrorsAreRefused(t *testing.T) {
 }
 
 func TestOperatorsTriageErrorGroups(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	gateway := s.fingerprintOf(s.Failed[0])
 	say := func(verb string, form url.Values, want string) {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestOperatorsTriageErrorGroups(t *testing.T) {
 }
 
 func TestViewersCannotTriage(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	gateway := s.fingerprintOf(s.Failed[0])
 	for _, path := range []string{"/failures", "/failures/" + gateway} {
 		if text := s.shows(path); strings.Contains(text, gateway+"/resolve") || strings.Contains(text, gateway+"/note") {
@@ -99,7 +99,7 @@ func TestViewersCannotTriage(t *testing.T) {
 
 func TestErrorsShowHostileTextAsText(t *testing.T) {
 	const bad = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
-	s := stage(t, apikey.Operator, func(column, text string) string {
+	s := newScene(t, apikey.Operator, func(column, text string) string {
 		switch column {
 		case "message", "detail", "reason", "stack", "worker":
 			return bad

@@ -35,7 +35,7 @@ func (j triageAction) run(q *request) (actionResult, error) {
 	switch j.status {
 	case "":
 		if t.Reason == "" {
-			return actionResult{to: to}, bad("the note is empty: write a text")
+			return actionResult{to: to}, invalid("the note is empty: write a text")
 		}
 	case holdfast.Resolved:
 		t.Version = q.text("version")
@@ -59,12 +59,12 @@ func (j triageAction) run(q *request) (actionResult, error) {
 func (q *request) ignoreLimits() (lasting time.Duration, count int, err error) {
 	if text := q.text("for"); text != "" {
 		if lasting, err = time.ParseDuration(text); err != nil || lasting <= 0 {
-			return 0, 0, bad("for %.40q: use a duration such as 24h", text)
+			return 0, 0, invalid("for %.40q: use a duration such as 24h", text)
 		}
 	}
 	if text := q.text("count"); text != "" {
 		if count, err = strconv.Atoi(text); err != nil || count < 0 || count > maxIgnored {
-			return 0, 0, bad("%.40q more failures: use a number such as 100, or leave it empty", text)
+			return 0, 0, invalid("%.40q more failures: use a number such as 100, or leave it empty", text)
 		}
 	}
 	return lasting, count, nil

@@ -36,13 +36,13 @@ const (
 )
 
 // finishAction redirects after an action and sets its message.
-func (c *Console) finishAction(w http.ResponseWriter, q *request, was actionResult) {
+func (c *Console) finishAction(w http.ResponseWriter, q *request, result actionResult) {
 	to := q.back()
-	if was.to != "" {
-		to = q.link(was.to)
+	if result.to != "" {
+		to = q.link(result.to)
 	}
-	if was.text != "" {
-		message := flash{Text: truncate(was.text, maxFlashText), Bad: was.bad, Kept: was.kept[:min(len(was.kept), maxKept)]}
+	if result.text != "" {
+		message := flash{Text: truncate(result.text, maxFlashText), Bad: result.bad, Kept: result.kept[:min(len(result.kept), maxKept)]}
 		text, _ := json.Marshal(message) // strings and ids always marshal
 		http.SetCookie(w, &http.Cookie{Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: c.cfg.Prefix + "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	}

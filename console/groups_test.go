@@ -11,7 +11,7 @@ import (
 )
 
 func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	list := s.shows("/groups", "november campaign", "december campaign", "3 of 4 complete, 1 failed", "0 of 4 complete, 4 queued", "/groups/"+s.Partial.String())
 	if strings.Contains(list, "No groups") {
 		t.Error("groups are listed, and said not to be there")
@@ -29,7 +29,7 @@ func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
 }
 
 func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id := s.partial()
 	path := "/groups/" + id.String()
 	s.shows("/groups?state=partial", "PARTIAL", "1 of 2 complete, 1 failed")
@@ -51,7 +51,7 @@ func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
 }
 
 func TestAGroupInsideAnotherLeadsThereAndBack(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	inside, err := s.Store.Gather(t.Context(), holdfast.Group{Name: "the first week", Parent: s.Open})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAGroupInsideAnotherLeadsThereAndBack(t *testing.T) {
 }
 
 func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	path := "/groups/" + s.Open.String()
 	if _, text := s.post(path+"/seal", url.Values{"back": {path}}); !strings.Contains(text, "Group sealed") {
 		t.Error("the page does not confirm the seal")
@@ -72,7 +72,7 @@ func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
 }
 
 func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	for _, path := range []string{"/groups", "/groups/" + s.Partial.String(), "/queues", "/workers", "/schedules"} {
 		if text := s.shows(path); strings.Contains(text, `<form class="popup"`) {
 			t.Errorf("%s offers a viewer to change something", path)
@@ -87,7 +87,7 @@ func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing
 
 func TestHostileTextsAreInertOnThePagesOfWork(t *testing.T) {
 	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
-	s := stage(t, apikey.Operator, func(column, text string) string {
+	s := newScene(t, apikey.Operator, func(column, text string) string {
 		switch column {
 		case "group", "owner", "reason", "worker", "message", "actor", "tag", "version":
 			return text + hostile

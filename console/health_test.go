@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheIntegrityCheckRunsOnRequest(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/health", "No check since", "Workers alive", "Retention")
 	status, text := s.post("/health/check", url.Values{"back": {"/health"}})
 	if status != http.StatusOK || !strings.Contains(text, "No problems found") {
@@ -20,7 +20,7 @@ func TestTheIntegrityCheckRunsOnRequest(t *testing.T) {
 }
 
 func TestHealthDutiesArePausedRunAndResumed(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	if status, text := s.post("/health/duties/promote/pause", url.Values{"back": {"/health"}, "for": {"1h"}, "reason": {"<i>quiet</i>"}}); status != http.StatusOK || !strings.Contains(text, "paused in every worker for 1 h") {
 		t.Errorf("pause: %d", status)
 	}
@@ -37,7 +37,7 @@ func TestHealthDutiesArePausedRunAndResumed(t *testing.T) {
 }
 
 func TestViewersCannotChangeHealth(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	if text := s.shows("/health"); strings.Contains(text, "Check now") {
 		t.Error("a viewer is offered a check")
 	}

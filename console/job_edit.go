@@ -49,12 +49,12 @@ func (c *Console) mountEdit() {
 			c.renderError(w, r, err)
 			return
 		}
-		shown, was, err := q.edit()
+		shown, result, err := q.edit()
 		switch {
 		case err != nil:
 			c.renderError(w, r, err)
-		case was != nil:
-			c.finishAction(w, q, *was)
+		case result != nil:
+			c.finishAction(w, q, *result)
 		default:
 			c.render(w, q, shown)
 		}

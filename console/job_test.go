@@ -13,7 +13,7 @@ import (
 )
 
 func TestAJobShowsItsStateAndWhy(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	page := "/jobs/" + s.Failed[0].String()
 	text := s.shows(page, "It failed for good", "Timeline", "Attempt 1", "Why", "Classified", "9007199254740993", "&#34;&#34;: &#34;an empty key&#34;",
 		"holdfast retry "+s.Failed[0].String(), `/v1/jobs/`+s.Failed[0].String()+`/retry`, `data-key="r"`, `data-key="e"`, `data-key="d"`, `href="/breakers#b-gateway"`, `href="/failures/`)
@@ -33,7 +33,7 @@ func TestAJobShowsItsStateAndWhy(t *testing.T) {
 }
 
 func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	for _, c := range []struct {
 		id         holdfast.ID
 		verb, says string
@@ -62,7 +62,7 @@ func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
 var seenOnPage = regexp.MustCompile(`name="seen" value="([^"]*)"`)
 
 func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	job, err := s.Desk.Job(t.Context(), s.Failed[0])
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
 }
 
 func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	job, err := s.Desk.Job(t.Context(), s.Retrying[0])
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 }
 
 func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id := s.Retrying[0]
 	before, err := s.Desk.Job(t.Context(), id)
 	if err != nil {
@@ -147,7 +147,7 @@ func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
 }
 
 func TestViewersReadAJobAndChangeNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	page := "/jobs/" + s.Failed[0].String()
 	if text := s.shows(page, "It failed for good"); strings.Contains(text, `action="`+page) || strings.Contains(text, "holdfast retry") {
 		t.Error("a viewer is offered what only operators may do")
@@ -163,7 +163,7 @@ func TestViewersReadAJobAndChangeNothing(t *testing.T) {
 }
 
 func TestHostileTextsOfJobsAreInert(t *testing.T) {
-	s := stage(t, apikey.Operator, func(column, text string) string {
+	s := newScene(t, apikey.Operator, func(column, text string) string {
 		switch column {
 		case "worker", "version", "tag", "unique_key":
 			return text

@@ -16,7 +16,7 @@ import (
 )
 
 func TestTheOverviewShowsTheCurrentState(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "No live worker handles this kind there",
 		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "Show as table")
 	for _, path := range []string{"/overview?span=15m", "/overview?span=6h", "/overview?span=24h", "/overview?span=7d"} {
@@ -27,8 +27,8 @@ func TestTheOverviewShowsTheCurrentState(t *testing.T) {
 	}
 }
 
-// bare is a console over an empty store.
-func bare(t *testing.T) *scene {
+// emptyScene opens a console over an empty store.
+func emptyScene(t *testing.T) *scene {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {
@@ -43,13 +43,13 @@ func bare(t *testing.T) *scene {
 }
 
 func TestAnEmptyStoreSaysWhatToDoFirst(t *testing.T) {
-	s := bare(t)
+	s := emptyScene(t)
 	s.shows("/overview", "No jobs yet", "holdfast enqueue")
 	s.shows("/failures", "No problems.", "No open errors")
 }
 
 func TestAStoreWithoutProblemsSaysSo(t *testing.T) {
-	s := bare(t)
+	s := emptyScene(t)
 	if err := s.Store.Present(t.Context(), holdfast.Presence{Worker: "w", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}

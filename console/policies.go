@@ -92,7 +92,7 @@ func policiesScreen(q *request) (page, error) {
 	shown := policiesPage{Tab: q.text("tab")}
 	for _, tab := range []choice{{Title: "Decisions"}, {Title: "Codes", Link: "codes"}, {Title: "File", Link: "file"}} {
 		name := tab.Link
-		tab.Link, tab.Here = q.otherwise("tab", name), name == shown.Tab
+		tab.Link, tab.Here = q.withQuery("tab", name), name == shown.Tab
 		shown.Tabs = append(shown.Tabs, tab)
 	}
 	if oneOf(shown.Tab, "", "codes", "file") != shown.Tab {

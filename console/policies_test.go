@@ -15,7 +15,7 @@ import (
 )
 
 func TestPoliciesShowTheDecisionForAFailure(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	s.shows("/policies", "No policy is applied", "It is tried 3 times and is a dead letter 18 s to 28 s after it was enqueued.", "5–10 s", "10–15 s", "Its worker crashes")
 	s.shows("/policies?code=NOT_PDF", "The first failure is final")
 	s.shows("/policies?error=dial+tcp%3A+connection+refused", "NETWORK_ERROR", "by the text &#34;connection refused&#34;")
@@ -29,7 +29,7 @@ func TestPoliciesShowTheDecisionForAFailure(t *testing.T) {
 }
 
 func TestPoliciesFollowWhatWasApplied(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	const file = `defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}
 codes: {RATE_LIMITED: {max_attempts: 2}}
 kinds: {mail: {backoff: {delays: [1s, 2m]}}}
@@ -44,7 +44,7 @@ kinds: {mail: {backoff: {delays: [1s, 2m]}}}
 }
 
 func TestPoliciesThatNeverEndAreReported(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}"}, ops.By{Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestPoliciesThatNeverEndAreReported(t *testing.T) {
 }
 
 func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	own, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "<b>The press</b> is stuck.", Remedy: "Open the lid."})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 }
 
 func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
-	s := stage(t, apikey.Admin, nil)
+	s := newScene(t, apikey.Admin, nil)
 	inGo := policy.InGo{Kinds: map[string]policy.Said{"fax": policy.Say(failure.Policy{MaxAttempts: 7})}}
 	if err := s.Store.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(nil, inGo, "v7", nil)}); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
 		t.Errorf("%d, and the policy was not removed", status)
 	}
 	s.shows("/policies?tab=file", "No policy is applied")
-	operator := stage(t, apikey.Operator, nil)
+	operator := newScene(t, apikey.Operator, nil)
 	if status, _ := operator.post("/policies/remove", url.Values{"version": {"1"}, "reason": {"x"}}); status != http.StatusForbidden {
 		t.Errorf("an operator removes the policy: %d", status)
 	}

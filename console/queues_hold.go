@@ -56,11 +56,11 @@ func allowedText(h holdfast.Hold) string {
 	text := "nothing"
 	switch {
 	case h.AtMost > 0 && h.Rate != nil:
-		text = fmt.Sprintf("%s at once, %s a second", num(h.AtMost), rateText(h.Rate.PerSecond))
+		text = fmt.Sprintf("%s at once, %s per second", num(h.AtMost), rateText(h.Rate.PerSecond))
 	case h.AtMost > 0:
 		text = num(h.AtMost) + " at once"
 	case h.Rate != nil:
-		text = rateText(h.Rate.PerSecond) + " a second"
+		text = rateText(h.Rate.PerSecond) + " per second"
 	}
 	if h.Retries {
 		return "first attempts; retries: " + text

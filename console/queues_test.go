@@ -11,12 +11,12 @@ import (
 )
 
 func TestQueuesShowDepthsAndHolds(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/queues", `id="q-convert"`, "paused", "the vendor is on it", "No worker claims from this queue", "queue%3Aconvert", "is%3Adead", "its breaker", "Every owner has the same weight")
 }
 
 func TestAQueueIsPausedForAWhileAndResumed(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	back := url.Values{"back": {"/queues"}, "scope": {"queue"}, "name": {"fetch"}}
 	say := func(path string, pairs ...string) string {
 		form := url.Values{}
@@ -49,7 +49,7 @@ func TestAQueueIsPausedForAWhileAndResumed(t *testing.T) {
 }
 
 func TestOtherThingsAreHeldAndSharesAreSet(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	place := url.Values{"back": {"/queues"}, "scope": {"kind"}, "name": {"mail"}, "reason": {"too many"}, "at_most": {"3"}, "retries": {"yes"}}
 	s.post("/holds/place", place)
 	if h := s.holdOn("kind", "mail"); h == nil || h.AtMost != 3 || !h.Retries {

@@ -63,14 +63,14 @@ func redrives(q *request) (page, error) {
 	shown.More = max(0, len(list)-maxRedrives)
 	for _, one := range list[:min(len(list), maxRedrives)] {
 		row := redriveLine{Progress: one, StateBadge: redriveBadge(one.State), Filter: deadLetterFilterFrom(one.Order.Filter)}
-		row.Parts = tallyParts(one.Tally, 0)
+		row.Parts = progressParts(one.Tally, 0)
 		shown.Rows = append(shown.Rows, row)
 	}
 	return page{name: "redrives", title: "Redrives", topics: []string{"redrives"}, data: shown}, nil
 }
 
-// tallyParts returns how the jobs of a redrive ended, and the number left.
-func tallyParts(t holdfast.Tally, left int) []part {
+// progressParts returns how the jobs of a redrive ended, and the number left.
+func progressParts(t holdfast.Tally, left int) []part {
 	return []part{
 		{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.Discarded, "good", plural(t.Discarded, "job") + " discarded"},
 		{t.Failed, "bad", plural(t.Failed, "job") + " failed again"}, {t.Cancelled, "hold", plural(t.Cancelled, "job") + " cancelled"},
@@ -137,7 +137,7 @@ func oneRedrive(q *request) (page, error) {
 	if !r.Exhausted && !r.State.Ended() {
 		shown.Ahead = max(0, shown.Total-r.Tally.Taken-r.RefusedJobs)
 	}
-	shown.Parts = tallyParts(r.Tally, shown.Ahead)
+	shown.Parts = progressParts(r.Tally, shown.Ahead)
 	shown.Canary = canaryWords(r)
 	shown.Codes = countCodes(r.FailedAgain)
 	shown.Again = r.FailedAgain[:min(len(r.FailedAgain), maxFailedAgain)]

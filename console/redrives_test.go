@@ -37,7 +37,7 @@ func (s *scene) redrives() []redrive.Progress {
 	return list
 }
 
-func (s *scene) looked(id holdfast.ID) holdfast.Job {
+func (s *scene) jobOf(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
 	job, err := s.Desk.Job(s.t.Context(), id)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *scene) looked(id holdfast.ID) holdfast.Job {
 }
 
 func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	text := s.shows("/dead-letters", "By error group", "A service is not available.", "/redrives/new?all=true", s.Failed[0].String())
 	if strings.Contains(text, s.Waiting[0].String()) {
 		t.Error("a job that waits is among the dead letters")
@@ -65,7 +65,7 @@ func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
 }
 
 func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/redrives/new", "Select dead letters")
 	s.shows("/redrives/new?kind=convert&step=select", "<strong>9</strong> match now")
 	s.shows("/redrives/new?kind=convert", `>9</a></p><p>dead letters would be redriven`, "The breaker of gateway is open", "Not failed", "/redrives/new?kind=convert&amp;step=pace")
@@ -99,7 +99,7 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 }
 
 func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	for query, words := range map[string]string{
 		"older=soon":                      "is invalid: use 90m",
 		"kind=convert&step=pace&rate=x":   "is not a number",
@@ -118,7 +118,7 @@ func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
 }
 
 func TestChosenJobsGoOneByOne(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	chosen := url.Values{"job": {s.Failed[0].String(), s.Clash.String(), s.Waiting[0].String()}, "step": {"confirm"}}
 	form := s.fields(s.shows("/redrives/new?"+chosen.Encode(), "Redrive 2 dead letters?", "1 not failed"), "/redrives")
 	form.Set("count", "2")
@@ -130,20 +130,20 @@ func TestChosenJobsGoOneByOne(t *testing.T) {
 	if !regexp.MustCompile(`value="` + s.Clash.String() + `"[^>]* checked`).MatchString(text) {
 		t.Error("what did not work is not selected any more")
 	}
-	if s.looked(s.Failed[0]).State != holdfast.Queued || s.looked(s.Clash).State != holdfast.Failed {
+	if s.jobOf(s.Failed[0]).State != holdfast.Queued || s.jobOf(s.Clash).State != holdfast.Failed {
 		t.Error("the jobs are not where they should be")
 	}
 	gone := url.Values{"job": {s.Broken.String()}, "discard": {"true"}, "step": {"confirm"}}
 	form = s.fields(s.shows("/redrives/new?"+gone.Encode(), "Discard 1 dead letter?"), "/redrives")
 	form.Set("count", "1")
 	form.Set("reason", "nobody needs it")
-	if s.post("/redrives", form); !s.looked(s.Broken).Discarded {
+	if s.post("/redrives", form); !s.jobOf(s.Broken).Discarded {
 		t.Error("the job is not discarded")
 	}
 }
 
 func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, Canary: 2, Actor: "ada", Reason: "<i>mended</i>"})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
 }
 
 func TestViewersStartNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	s.shows("/dead-letters", "Dead letters")
 	if text := s.shows("/redrives/new?kind=convert&step=confirm", "you need the scope operator"); strings.Contains(text, "data-count>") {
 		t.Error("a viewer is asked to confirm")
@@ -182,7 +182,7 @@ func TestViewersStartNothing(t *testing.T) {
 }
 
 func TestBreakersHaveCardsAndActions(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 15 min")
 	s.shows("/breakers/gateway", "History", "Stays open", "the last 20 calls")
 	if status, _ := s.get("/breakers/nobody"); status != http.StatusNotFound {

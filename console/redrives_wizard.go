@@ -46,11 +46,11 @@ type redrivePreview struct {
 	ops.Preview
 	Going        int  // number of jobs that would be taken now
 	Many         bool // or more
-	With         []failureCount
-	Asked        int // number of jobs counted in With
-	Not          []notTaken
-	Before       []ops.Breaker
-	NotRetryable int           // of those, jobs whose code is not retryable
+	ByFailure    []failureCount
+	Sampled      int // number of jobs counted in ByFailure
+	Skipped      []notTaken
+	OpenBreakers []ops.Breaker
+	NotRetryable int           // sampled jobs whose code is not retryable
 	jobs         []holdfast.ID // the jobs that would be taken, if they were selected one by one
 }
 
@@ -218,13 +218,13 @@ func (v *wizard) preview(q *request) (o redrivePreview, err error) {
 	}
 	o.Many = (o.Many || o.Looked >= ops.MostCounted) && (v.Limit == 0 || o.Eligible < v.Limit)
 	for _, one := range o.Ineligible {
-		o.Not = append(o.Not, notTaken{one, whyNotTaken[one.Reason]})
+		o.Skipped = append(o.Skipped, notTaken{one, whyNotTaken[one.Reason]})
 	}
 	o.sort(sample)
 	breakers, err := q.desk.Breakers(q.ctx)
 	for _, one := range breakers {
 		if one.State.Refuses() && !v.Discard && slices.ContainsFunc(sample, func(l ops.DeadLetter) bool { return callsFor(l.Job, one) }) {
-			o.Before = append(o.Before, one)
+			o.OpenBreakers = append(o.OpenBreakers, one)
 		}
 	}
 	return o, err
@@ -243,16 +243,16 @@ func (o *redrivePreview) sort(sample []ops.DeadLetter) {
 		by := sort{one.Code.Name, one.Job.Kind}
 		n, known := at[by]
 		if !known {
-			n = len(o.With)
-			at[by], o.With = n, append(o.With, failureCount{DeadLetter: one})
+			n = len(o.ByFailure)
+			at[by], o.ByFailure = n, append(o.ByFailure, failureCount{DeadLetter: one})
 		}
-		o.With[n].Jobs++
+		o.ByFailure[n].Jobs++
 		if one.Code.Name != "" && !one.Code.Retryable {
 			o.NotRetryable++
 		}
 	}
-	slices.SortStableFunc(o.With, func(a, b failureCount) int { return cmp.Compare(b.Jobs, a.Jobs) })
-	o.Asked, o.With = len(sample), o.With[:min(len(o.With), 12)]
+	slices.SortStableFunc(o.ByFailure, func(a, b failureCount) int { return cmp.Compare(b.Jobs, a.Jobs) })
+	o.Sampled, o.ByFailure = len(sample), o.ByFailure[:min(len(o.ByFailure), 12)]
 }
 
 // previewJobs returns the preview for jobs that were selected one by one.

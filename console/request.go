@@ -81,13 +81,13 @@ func (c *Console) handleAction(pattern string, scope apikey.Scope, act actionFun
 			c.renderError(w, r, err)
 			return
 		}
-		was, err := act(q)
+		result, err := act(q)
 		c.snapshots.forget()
 		c.groupCache.forget()
 		if err != nil {
-			was = actionResult{text: sentence(err), bad: true, to: was.to, kept: was.kept}
+			result = actionResult{text: sentence(err), bad: true, to: result.to, kept: result.kept}
 		}
-		c.finishAction(w, q, was)
+		c.finishAction(w, q, result)
 	})
 }
 

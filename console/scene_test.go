@@ -22,8 +22,8 @@ type scene struct {
 	site *httptest.Server
 }
 
-// stage opens a console for a visitor of a scope.
-func stage(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
+// newScene opens a console for a visitor with a scope.
+func newScene(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {

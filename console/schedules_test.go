@@ -13,7 +13,7 @@ import (
 )
 
 func TestSchedulesSayWhenTheyRunAndHowItWent(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/schedules", "Every day at 02:30", "Europe/Berlin", "Every 15 minutes", "Paused by ada until it is resumed", "the vendor is on it", "No runs yet")
 	if text := s.shows("/schedules?name=night", "nightly-report"); strings.Contains(text, `id="s-sweep"`) {
 		t.Error("a schedule is shown that was not looked for")
@@ -22,7 +22,7 @@ func TestSchedulesSayWhenTheyRunAndHowItWent(t *testing.T) {
 }
 
 func TestAScheduleIsRunResumedPausedAndRemoved(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	back := url.Values{"back": {"/schedules"}, "reason": {"holidays"}}
 	for _, verb := range []string{"resume", "run", "pause", "remove"} {
 		if status, text := s.post("/schedules/sweep/"+verb, back); status != 200 || !strings.Contains(text, "Schedule sweep") || strings.Contains(text, `class="banner bad"`) {
@@ -39,7 +39,7 @@ func TestAScheduleIsRunResumedPausedAndRemoved(t *testing.T) {
 }
 
 func TestTheJobsThatAScheduleMadeAreShown(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	plan := schedule.Schedule{Name: "tidy/up", Every: time.Hour, Draft: holdfast.Draft{Kind: "tidy"}, Runs: 1, Last: time.Now()}
 	if _, err := s.Desk.SetSchedule(t.Context(), plan, ops.By{Actor: "ada"}); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheErrorOfWhoIsShownAndLogged(t *testing.T) {
-	s := bare(t)
+	s := emptyScene(t)
 	var log bytes.Buffer
 	s.site = s.serve(console.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Who: func(*http.Request) (console.Visitor, error) {
 		return console.Visitor{}, errors.New("sign in to the <shop> first")
