@@ -11,46 +11,46 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountAnalytics mounts whether it helps to try again, and what that costs.
+// mountAnalytics mounts the analytics page.
 func (c *Console) mountAnalytics() {
-	memo := &analyticsMemo{desk: c.cfg.Desk, known: map[time.Duration]*analyticsAnswer{}}
-	c.see("/analytics", func(q *ask) (page, error) { return analyticsScreen(q, memo) })
+	cache := &analyticsCache{desk: c.cfg.Desk, known: map[time.Duration]*analyticsAnswer{}}
+	c.handlePage("/analytics", func(q *request) (page, error) { return analyticsScreen(q, cache) })
 }
 
-// analyticsSpans are how far back to look.
+// analyticsSpans are the time ranges.
 var analyticsSpans = []span{{Name: "1h", within: time.Hour}, {Name: "24h", within: 24 * time.Hour}, {Name: "7d", within: 7 * 24 * time.Hour}, {Name: "30d", within: 30 * 24 * time.Hour}}
 
-// An analyticsPage says whether it helps to try again, and what it costs.
+// An analyticsPage is the data of the analytics page: whether retries help, and what they cost.
 type analyticsPage struct {
 	Spans   []choice
 	Long    string
-	Waits   bool // it is still being added up
+	Waits   bool // the figures are still being computed
 	Since   time.Time
 	Asof    time.Time
 	Took    time.Duration
 	Problem string
 
-	Fresh      bool // no attempt was made
+	Empty      bool // there are no attempts
 	Tiles      []tile
-	Pillars    []pillar // success by attempt
-	Sum        string   // the same in a sentence
+	Bars       []chartBar // success by attempt number
+	Sum        string     // the bars in a sentence
 	Kinds      []analyticsKind
 	Codes      []analyticsCode
 	Retries    []analyticsRetry
-	More       int // retries that are not shown
+	More       int // retries not shown
 	Costs      bool
 	Recoveries []ops.Recovery
 }
 
-// An analyticsKind is a kind with its bars.
+// An analyticsKind is a row of the kinds table.
 type analyticsKind struct {
 	ops.KindFigures
 	Parts                []part
-	Jobs, GaveUp, Policy string // addresses
+	Jobs, GaveUp, Policy string // URLs
 	FirstShare           float64
 }
 
-// An analyticsCode is what came of trying again after one code, whatever the kind.
+// An analyticsCode is the outcome of retries after a code, for all kinds.
 type analyticsCode struct {
 	Code                            string
 	Failed, Complete, Again, GaveUp int
@@ -60,13 +60,13 @@ type analyticsCode struct {
 	Words                           string
 }
 
-// An analyticsRetry is the same for one kind and the number of an attempt.
+// An analyticsRetry is the outcome of retries for a kind, a code and an attempt number.
 type analyticsRetry struct {
 	ops.Retried
 	Tried int
 }
 
-func analyticsScreen(q *ask, memo *analyticsMemo) (page, error) {
+func analyticsScreen(q *request, cache *analyticsCache) (page, error) {
 	name := q.text("within")
 	if name == "" {
 		name = "24h"
@@ -76,15 +76,15 @@ func analyticsScreen(q *ask, memo *analyticsMemo) (page, error) {
 		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("within %.20q: use 1h, 24h, 7d or 30d", name)}
 	}
 	chosen := analyticsSpans[at]
-	shown := analyticsPage{Long: chosen.long()}
+	shown := analyticsPage{Long: chosen.inWords()}
 	for _, one := range analyticsSpans {
-		shown.Spans = append(shown.Spans, choice{one.Name, q.otherwise("within", one.Name), one.Name == name})
+		shown.Spans = append(shown.Spans, choice{one.Name, q.withQuery("within", one.Name), one.Name == name})
 	}
 	p := page{name: "analytics", title: "Analytics"}
-	answer, since := memo.ask(q.ctx, chosen.within, q.now)
+	answer, since := cache.get(q.ctx, chosen.within, q.now)
 	switch {
 	case answer == nil:
-		shown.Waits, shown.Since, p.topics = true, since, slices.Clone(topics) // whatever changes brings it up
+		shown.Waits, shown.Since, p.topics = true, since, slices.Clone(topics) // any change refreshes the page
 	case answer.err != nil:
 		return page{}, answer.err
 	default:
@@ -96,7 +96,7 @@ func analyticsScreen(q *ask, memo *analyticsMemo) (page, error) {
 }
 
 // analyticsFill works the figures out for the page.
-func (q *ask) analyticsFill(shown *analyticsPage, a ops.Analytics, within string) {
+func (q *request) analyticsFill(shown *analyticsPage, a ops.Analytics, within string) {
 	var whole ops.KindFigures
 	age := "age:<" + within
 	for _, k := range a.Kinds {
@@ -105,9 +105,9 @@ func (q *ask) analyticsFill(shown *analyticsPage, a ops.Analytics, within string
 		whole.Cost, whole.RetryCost = whole.Cost+k.Cost, whole.RetryCost+k.RetryCost
 		shown.Kinds = append(shown.Kinds, q.analyticsKind(k, age))
 	}
-	shown.Fresh, shown.Costs, shown.Recoveries = whole.Attempts == 0, whole.Cost > 0, a.Recoveries
+	shown.Empty, shown.Costs, shown.Recoveries = whole.Attempts == 0, whole.Cost > 0, a.Recoveries
 	shown.Tiles = q.analyticsTiles(whole, age)
-	shown.Pillars, shown.Sum = analyticsPillars(a)
+	shown.Bars, shown.Sum = analyticsBars(a)
 	shown.Codes = analyticsCodes(a.Retries)
 	for _, r := range a.Retries {
 		if len(shown.Retries) == analyticsRows {
@@ -118,29 +118,29 @@ func (q *ask) analyticsFill(shown *analyticsPage, a ops.Analytics, within string
 	}
 }
 
-// analyticsRows bounds the longest table.
+// analyticsRows is the maximum number of rows of the retries table.
 const analyticsRows = 200
 
-func (q *ask) analyticsKind(k ops.KindFigures, age string) analyticsKind {
+func (q *request) analyticsKind(k ops.KindFigures, age string) analyticsKind {
 	kind := queryPart{"kind", k.Kind}.String()
 	row := analyticsKind{KindFigures: k, Jobs: q.jobs(kind, age), GaveUp: q.jobs("state:failed", kind, age)}
-	row.Policy, _ = link(q.link("/policies"), "kind", k.Kind) // a pair is a pair
+	row.Policy, _ = link(q.link("/policies"), "kind", k.Kind) // complete pairs
 	if k.Jobs > 0 {
 		row.FirstShare = float64(k.FirstTry) / float64(k.Jobs)
 	}
 	row.Parts = []part{
-		{k.FirstTry, "good", plural(k.FirstTry, "job") + " complete at once"}, {k.Later, "hold", plural(k.Later, "job") + " complete by a retry"}, {k.GaveUp, "bad", plural(k.GaveUp, "job") + " failed for good"},
-		{max(k.Jobs-k.FirstTry-k.Later-k.GaveUp, 0), "none", "under way, cancelled, or sent round again"},
+		{k.FirstTry, "good", plural(k.FirstTry, "job") + " complete at the first attempt"}, {k.Later, "hold", plural(k.Later, "job") + " complete after a retry"}, {k.GaveUp, "bad", plural(k.GaveUp, "job") + " failed for good"},
+		{max(k.Jobs-k.FirstTry-k.Later-k.GaveUp, 0), "none", "in progress, cancelled or retried"},
 	}
 	return row
 }
 
-func (q *ask) analyticsTiles(whole ops.KindFigures, age string) []tile {
+func (q *request) analyticsTiles(whole ops.KindFigures, age string) []tile {
 	part := func(n, of int) string {
 		if of == 0 {
 			return "–"
 		}
-		return share(float64(n) / float64(of))
+		return formatPercent(float64(n) / float64(of))
 	}
 	amplification, tone := "–", ""
 	if whole.Jobs > 0 {
@@ -151,14 +151,14 @@ func (q *ask) analyticsTiles(whole ops.KindFigures, age string) []tile {
 		}
 	}
 	tiles := []tile{
-		{Title: "Complete at once", Value: part(whole.FirstTry, whole.Jobs), Note: fmt.Sprintf("%s of %s", num(whole.FirstTry), plural(whole.Jobs, "job"))},
-		{Title: "Complete by a retry", Value: num(whole.Later), Note: part(whole.Later, whole.Retries) + " of the retries"},
-		{Title: "Failed for good", Value: num(whole.GaveUp), Link: q.jobs("state:failed", age), Note: part(whole.GaveUp, whole.Jobs) + " of the jobs"},
-		{Title: "Attempts for each job", Value: amplification, State: tone, Note: "1 when nothing is retried"},
-		{Title: "Wasted time", Value: took(whole.Wasted), Note: "Of " + took(whole.Took) + " in failed attempts"},
+		{Title: "First-attempt success", Value: part(whole.FirstTry, whole.Jobs), Note: fmt.Sprintf("%s of %s", num(whole.FirstTry), plural(whole.Jobs, "job"))},
+		{Title: "Complete after retry", Value: num(whole.Later), Note: part(whole.Later, whole.Retries) + " of retries"},
+		{Title: "Failed for good", Value: num(whole.GaveUp), Link: q.jobs("state:failed", age), Note: part(whole.GaveUp, whole.Jobs) + " of jobs"},
+		{Title: "Attempts per job", Value: amplification, State: tone, Note: "1 without retries"},
+		{Title: "Wasted time", Value: formatDuration(whole.Wasted), Note: "Of " + formatDuration(whole.Took) + " in failed attempts"},
 	}
 	if whole.Cost > 0 {
-		tiles = append(tiles, tile{Title: "Cost of retries", Value: num(strconv.FormatFloat(whole.RetryCost, 'f', 2, 64)), Note: "Of " + num(strconv.FormatFloat(whole.Cost, 'f', 2, 64)) + " in all, by the policy's own unit"})
+		tiles = append(tiles, tile{Title: "Retry cost", Value: num(strconv.FormatFloat(whole.RetryCost, 'f', 2, 64)), Note: "Of " + num(strconv.FormatFloat(whole.Cost, 'f', 2, 64)) + " in total, in the unit of the policy"})
 	}
 	return tiles
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// analyticsAttempts is how many attempts have a pillar of their own; later ones share the last.
+// analyticsAttempts is the number of bars. The last one counts all later attempts.
 const analyticsAttempts = 10
 
-// analyticsPillars draws, for the first attempt, the second and so on, which share of them completed. A sentence tells the same.
-func analyticsPillars(a ops.Analytics) (pillars []pillar, words string) {
+// analyticsBars returns a bar for each attempt number with the share of attempts that completed the job, and the same in a sentence.
+func analyticsBars(a ops.Analytics) (bars []chartBar, words string) {
 	var tried, complete [analyticsAttempts]int
 	for _, k := range a.Kinds {
 		tried[0], complete[0] = tried[0]+k.Jobs, complete[0]+k.FirstTry
 	}
 	for _, r := range a.Retries {
-		at := min(max(r.Number, 1), analyticsAttempts-1) // after the first failure comes the second attempt
+		at := min(max(r.Number, 1), analyticsAttempts-1) // the attempt after failure 1 is attempt 2
 		tried[at], complete[at] = tried[at]+r.Complete+r.Again, complete[at]+r.Complete
 	}
 	retried, helped, last := 0, 0, ""
@@ -35,17 +35,17 @@ func analyticsPillars(a ops.Analytics) (pillars []pillar, words string) {
 		if last = name; n > 0 {
 			retried, helped = retried+tried[n], helped+complete[n]
 		}
-		p := pillar{Name: "Attempt " + name, Value: share(one), Note: num(tried[n]) + " made", Words: fmt.Sprintf("attempt %s: %s of %s completed, %s", name, num(complete[n]), num(tried[n]), share(one))}
-		p.draw([]pillarPart{{"chart-good", one}}, true)
-		pillars = append(pillars, p)
+		p := chartBar{Name: "Attempt " + name, Value: formatPercent(one), Note: num(tried[n]) + " made", Words: fmt.Sprintf("attempt %s: %s of %s completed, %s", name, num(complete[n]), num(tried[n]), formatPercent(one))}
+		p.draw([]barSegment{{"chart-good", one}}, true)
+		bars = append(bars, p)
 	}
 	if retried == 0 {
-		return pillars, "Nothing was retried."
+		return bars, "No retries."
 	}
-	return pillars, fmt.Sprintf("Retries: %s were made, %s of them completed the job. The last attempt of any job was number %s.", num(retried), share(float64(helped)/float64(retried)), last)
+	return bars, fmt.Sprintf("%s retries, %s of them completed the job. The highest attempt number is %s.", num(retried), formatPercent(float64(helped)/float64(retried)), last)
 }
 
-// analyticsCodes adds up what came of trying again, by code: the one that failed most first.
+// analyticsCodes sums the outcomes of retries by code, the most frequent first.
 func analyticsCodes(retries []ops.Retried) []analyticsCode {
 	at := map[string]int{}
 	var codes []analyticsCode
@@ -64,7 +64,7 @@ func analyticsCodes(retries []ops.Retried) []analyticsCode {
 		if tried > 0 {
 			c.Success = float64(c.Complete) / float64(tried)
 		}
-		c.Bar, c.Words = parts([]part{{c.Complete, "good", "completed next"}, {c.Again, "bad", "failed again"}}), analyticsVerdict(tried, c.Failed-c.GaveUp-tried, c.Success)
+		c.Bar, c.Words = parts([]part{{c.Complete, "good", "complete"}, {c.Again, "bad", "failed again"}}), analyticsVerdict(tried, c.Failed-c.GaveUp-tried, c.Success)
 	}
 	slices.SortFunc(codes, func(a, b analyticsCode) int {
 		return cmp.Or(cmp.Compare(b.Failed, a.Failed), cmp.Compare(a.Code, b.Code))
@@ -72,19 +72,19 @@ func analyticsCodes(retries []ops.Retried) []analyticsCode {
 	return codes
 }
 
-// analyticsVerdict says whether trying again helps. Few attempts say little.
+// analyticsVerdict says whether retries help. It makes no statement about fewer than ten.
 func analyticsVerdict(tried, waiting int, success float64) string {
 	switch {
 	case tried == 0 && waiting > 0:
-		return "not tried again yet"
+		return "not retried yet"
 	case tried == 0:
-		return "never tried again"
+		return "never retried"
 	case tried < 10:
-		return "too few to tell"
+		return "too few retries"
 	case success >= 0.5:
-		return "trying again helps"
+		return "retries help"
 	case success >= 0.1:
-		return "trying again helps now and then"
+		return "retries help sometimes"
 	}
-	return "trying again hardly ever helps: make it final, or fewer attempts"
+	return "retries rarely help: make it final, or reduce attempts"
 }

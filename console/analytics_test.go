@@ -13,40 +13,40 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// addedUp asks for a page until its figures are there.
-func (s *scene) addedUp(path string) string {
+// computed requests a page until its figures are available.
+func (s *scene) computed(path string) string {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if text := s.shows(path); !strings.Contains(text, "Being added up") {
+		if text := s.shows(path); !strings.Contains(text, "Computing") {
 			return text
 		}
 	}
-	s.t.Fatal("the figures never come")
+	s.t.Fatal("the figures are never computed")
 	return ""
 }
 
-func TestAnalyticsSayWhetherItHelpsToTryAgain(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
-	text := s.addedUp("/analytics?within=1h")
-	for _, words := range []string{"Complete at once", "Attempt 1", "DEPENDENCY_DOWN", "never tried again", `href="/policies?kind=convert"`, "Amplification", "Recovery of dependencies", "gateway"} {
+func TestAnalyticsSayWhetherRetriesHelp(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
+	text := s.computed("/analytics?within=1h")
+	for _, words := range []string{"First-attempt success", "Attempt 1", "DEPENDENCY_DOWN", "never retried", `href="/policies?kind=convert"`, "Amplification", "Recovery of dependencies", "gateway"} {
 		if !strings.Contains(text, words) {
-			t.Errorf("%q is not said", words)
+			t.Errorf("%q is not shown", words)
 		}
 	}
 	if status, _ := s.get("/analytics?within=1y"); status != http.StatusBadRequest {
-		t.Errorf("a time that is not offered: %d", status)
+		t.Errorf("an unknown time range: %d", status)
 	}
 }
 
-// A slowDesk adds up until it is let go.
+// A slowDesk computes analytics only after release is closed.
 type slowDesk struct {
 	ops.Desk
-	leave chan struct{}
+	release chan struct{}
 }
 
 func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Analytics, error) {
 	select {
-	case <-d.leave:
+	case <-d.release:
 		return d.Desk.Analytics(ctx, within)
 	case <-ctx.Done():
 		return ops.Analytics{}, ctx.Err()
@@ -54,7 +54,7 @@ func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Anal
 }
 
 func TestAnalyticsThatTakeLongKeepNobodyWaiting(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	slow := slowDesk{s.Desk, make(chan struct{})}
 	c, err := console.New(console.Config{Desk: slow})
 	if err != nil {
@@ -62,9 +62,9 @@ func TestAnalyticsThatTakeLongKeepNobodyWaiting(t *testing.T) {
 	}
 	s.site = httptest.NewServer(c)
 	t.Cleanup(func() { c.Close(); s.site.Close() })
-	s.shows("/analytics", "Being added up")
-	close(slow.leave)
-	if text := s.addedUp("/analytics"); !strings.Contains(text, "Success by attempt") {
+	s.shows("/analytics", "Computing")
+	close(slow.release)
+	if text := s.computed("/analytics"); !strings.Contains(text, "Success by attempt") {
 		t.Error("no figures")
 	}
 }

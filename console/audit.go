@@ -14,66 +14,66 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountAudit mounts what people did.
+// mountAudit mounts the audit log.
 func (c *Console) mountAudit() {
-	memo := &auditMemo{known: map[int64]auditPart{}}
-	c.see("/audit", func(q *ask) (page, error) { return auditScreen(q, memo) })
+	cache := &auditCache{known: map[int64]auditChunk{}}
+	c.handlePage("/audit", func(q *request) (page, error) { return auditScreen(q, cache) })
 }
 
 const (
-	auditRows    = 50                    // deeds on a page
-	auditStretch = 1000                  // events that are read at a time
-	auditBudget  = 60 * time.Millisecond // a page does not begin another stretch after this
-	auditInOne   = time.Hour             // what was done to many jobs in one go took no longer
+	auditRows       = 50                    // entries on a page
+	auditChunkSize  = 1000                  // events read at a time
+	auditBudget     = 60 * time.Millisecond // a page reads no further chunk after this time
+	auditFoldWithin = time.Hour             // events of one action on many jobs are at most this far apart
 )
 
-// An auditPage is what people did, the newest first.
+// An auditPage is the data of the audit log, the newest entry first.
 type auditPage struct {
 	Actor, Subject string
 	Since          string
 	Sinces         []auditSince
 	Rows           []auditRow
 	First, Next    string
-	Narrow         bool      // somebody filters
-	Whole          bool      // of one thing: as far back as stories are kept
-	Far            time.Time // it was looked back so far, and there is more
+	Narrow         bool      // the log is filtered
+	Whole          bool      // the log of one subject, as far back as its story is kept
+	Far            time.Time // the scan stopped here; there is more
 	Purged         bool      // the feed does not reach further back
 	Problem        string
 }
 
-// An auditSince is how far to look back.
+// An auditSince is a time range.
 type auditSince struct {
 	Name, Title string
 	within      time.Duration
 	Here        bool
 }
 
-// An auditRow is one deed.
+// An auditRow is an entry of the log.
 type auditRow struct {
 	ID      string
 	At      time.Time
 	Actor   string
-	By      string // the address of all their deeds
-	Deed    string
-	Thing   string // what sort of thing it was done to
-	About   string // which
-	More    int    // so many others too, in one go
-	Link    string // its page
-	Trail   string // all that was done to it
+	By      string // URL of all entries of the actor
+	Action  string
+	Thing   string // type of the subject
+	About   string // name or id of the subject
+	More    int    // number of further jobs in the same action
+	Link    string // URL of the subject
+	Trail   string // URL of all entries of the subject
 	Reason  string
 	Request string
 }
 
-// An auditAsk is what the address asks for.
-type auditAsk struct {
+// An auditQuery is the query of the URL.
+type auditQuery struct {
 	actor, subject string
 	since          time.Time
 	before         int64
 }
 
-func auditScreen(q *ask, memo *auditMemo) (page, error) {
+func auditScreen(q *request, cache *auditCache) (page, error) {
 	shown := auditPage{Actor: q.text("actor"), Subject: q.text("subject"), Since: q.text("since")}
-	asked := auditAsk{actor: shown.Actor, subject: shown.Subject}
+	asked := auditQuery{actor: shown.Actor, subject: shown.Subject}
 	shown.Sinces = []auditSince{{Name: "", Title: "any time"}, {Name: "1h", Title: "the last hour", within: time.Hour}, {Name: "24h", Title: "the last 24 hours", within: 24 * time.Hour}, {Name: "7d", Title: "the last 7 days", within: 7 * 24 * time.Hour}}
 	at := slices.IndexFunc(shown.Sinces, func(s auditSince) bool { return s.Name == shown.Since })
 	if at < 0 {
@@ -85,48 +85,48 @@ func auditScreen(q *ask, memo *auditMemo) (page, error) {
 	if cursor := q.text("cursor"); cursor != "" {
 		before, err := strconv.ParseInt(cursor, 10, 64)
 		if err != nil || before < 1 {
-			return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the cursor cannot be read: begin at the first page"}
+			return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the cursor is invalid: start at the first page"}
 		}
-		asked.before, shown.First = before, q.otherwise("cursor", "")
+		asked.before, shown.First = before, q.withQuery("cursor", "")
 	}
 	shown.Narrow = shown.Actor != "" || shown.Subject != "" || shown.Since != ""
-	deeds, err := q.auditDeeds(asked, &shown, memo)
+	entries, err := q.auditEntries(asked, &shown, cache)
 	if err != nil {
 		return page{}, err
 	}
-	for _, one := range deeds {
+	for _, one := range entries {
 		shown.Rows = append(shown.Rows, q.auditRow(one))
 	}
-	p := page{name: "audit", title: "Audit", data: shown}
+	p := page{name: "audit", title: "Audit log", data: shown}
 	if asked.before == 0 {
 		p.topics = []string{"feed"}
 	}
 	return p, nil
 }
 
-// An auditDeed is what somebody did, to one thing or to many jobs in one go.
-type auditDeed struct {
+// An auditEntry is an action of a person, on one subject or on many jobs.
+type auditEntry struct {
 	holdfast.Event
-	more int   // jobs besides
-	last int64 // the number of the oldest event that is in it
+	more int   // further jobs
+	last int64 // sequence number of its oldest event
 }
 
-// auditFold adds an event to the deeds, of which the last is the oldest. What was done to many jobs in one go is one deed.
-func auditFold(deeds []auditDeed, e holdfast.Event) []auditDeed {
-	if n := len(deeds); n > 0 {
-		one := &deeds[n-1]
-		if !e.Job.IsZero() && !one.Job.IsZero() && e.Actor == one.Actor && e.Name == one.Name && e.Reason == one.Reason && e.Request == one.Request && one.At.Sub(e.At) < auditInOne {
+// auditFold appends an event to the entries, which are newest first. Events of one action on many jobs become one entry.
+func auditFold(entries []auditEntry, e holdfast.Event) []auditEntry {
+	if n := len(entries); n > 0 {
+		one := &entries[n-1]
+		if !e.Job.IsZero() && !one.Job.IsZero() && e.Actor == one.Actor && e.Name == one.Name && e.Reason == one.Reason && e.Request == one.Request && one.At.Sub(e.At) < auditFoldWithin {
 			one.more, one.last = one.more+1, e.Seq
-			return deeds
+			return entries
 		}
 	}
-	return append(deeds, auditDeed{Event: e, last: e.Seq})
+	return append(entries, auditEntry{Event: e, last: e.Seq})
 }
 
-// auditDeeds finds the deeds: of one thing from its story, of everything from the feed.
-func (q *ask) auditDeeds(asked auditAsk, shown *auditPage, memo *auditMemo) (deeds []auditDeed, err error) {
+// auditEntries returns the entries: of one subject from its story, of all subjects from the feed.
+func (q *request) auditEntries(asked auditQuery, shown *auditPage, cache *auditCache) (entries []auditEntry, err error) {
 	if asked.subject == "" {
-		return q.auditWalk(asked, shown, memo)
+		return q.auditFeed(asked, shown, cache)
 	}
 	shown.Whole = true
 	f := ops.AuditFilter{Actor: asked.actor, Subject: asked.subject}
@@ -140,32 +140,32 @@ func (q *ask) auditDeeds(asked auditAsk, shown *auditPage, memo *auditMemo) (dee
 	}
 	for _, e := range slices.Backward(trail.Events) {
 		if !e.At.Before(asked.since) {
-			deeds = append(deeds, auditDeed{Event: e})
+			entries = append(entries, auditEntry{Event: e})
 		}
 	}
-	return deeds, err
+	return entries, err
 }
 
-func (a auditAsk) wants(e holdfast.Event) bool {
+func (a auditQuery) matches(e holdfast.Event) bool {
 	return e.Actor != "" && e.Actor != breaker.System && (a.actor == "" || a.actor == e.Actor) && !e.At.Before(a.since)
 }
 
-// auditRow is a deed as the page shows it.
-func (q *ask) auditRow(e auditDeed) auditRow {
-	row := auditRow{At: e.At, Actor: e.Actor, Deed: e.Name, Reason: e.Reason, Request: e.Request, More: e.more}
-	row.By = q.otherwise("actor", e.Actor, "cursor", "")
-	row.ID = strconv.FormatInt(cmp.Or(e.Seq, e.At.UnixNano()), 10) // a line of a story has no number
+// auditRow returns the row of an entry.
+func (q *request) auditRow(e auditEntry) auditRow {
+	row := auditRow{At: e.At, Actor: e.Actor, Action: e.Name, Reason: e.Reason, Request: e.Request, More: e.more}
+	row.By = q.withQuery("actor", e.Actor, "cursor", "")
+	row.ID = strconv.FormatInt(cmp.Or(e.Seq, e.At.UnixNano()), 10) // events of a story have no sequence number
 	subject := e.Subject
 	if subject == "" && !e.Job.IsZero() {
 		subject = "job/" + e.Job.String()
 	}
 	if redrive, why, is := strings.Cut(e.Reason, ": "); is && e.Name == "redrive" {
 		if _, err := holdfast.ParseID(redrive); err == nil && e.more > 0 {
-			subject, row.Deed, row.Reason = "redrive/"+redrive, "redrove "+plural(e.more+1, "job"), why
+			subject, row.Action, row.Reason = "redrive/"+redrive, "redrove "+plural(e.more+1, "job"), why
 			row.More = 0
 		}
 	}
 	row.Thing, row.About, row.Link = q.auditSubject(subject)
-	row.Trail = q.otherwise("subject", subject, "cursor", "")
+	row.Trail = q.withQuery("subject", subject, "cursor", "")
 	return row
 }

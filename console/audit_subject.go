@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// auditSubject says what a subject is, in words, and where its page is; nowhere when it has none.
-func (q *ask) auditSubject(subject string) (thing, about, link string) {
-	room, name, _ := strings.Cut(subject, "/")
+// auditSubject returns the type and the name of a subject, and the URL of its page or "".
+func (q *request) auditSubject(subject string) (thing, about, link string) {
+	kind, name, _ := strings.Cut(subject, "/")
 	escaped := url.PathEscape(name)
-	switch room {
+	switch kind {
 	case "job":
 		return "job", short(name), q.link("/jobs/" + escaped)
 	case "group":
@@ -35,11 +35,11 @@ func (q *ask) auditSubject(subject string) (thing, about, link string) {
 	case "hold":
 		return q.auditHold(name)
 	}
-	return room, name, ""
+	return kind, name, ""
 }
 
-// auditHold is what a hold was placed on.
-func (q *ask) auditHold(on string) (thing, about, link string) {
+// auditHold returns what a hold is on.
+func (q *request) auditHold(on string) (thing, about, link string) {
 	scope, name, _ := strings.Cut(on, "/")
 	thing = "hold on " + scope
 	switch scope {

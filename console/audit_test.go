@@ -14,16 +14,16 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-func TestAuditTellsWhoDidWhatAndWhy(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+func TestAuditShowsActorActionAndReason(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
 	s.sequence()
-	text := s.shows("/audit", "the vendor is on it", `href="/breakers/gateway"`, "hold on queue bulk", `href="/queues#q-bulk"`, "sent by hand", "That is all there is.")
+	text := s.shows("/audit", "the vendor is on it", `href="/breakers/gateway"`, "hold on queue bulk", `href="/queues#q-bulk"`, "sent by hand", "End of the log.")
 	if strings.Index(text, "schedule sweep") > strings.Index(text, "sent by hand") {
-		t.Error("the newest deed is not the first")
+		t.Error("the newest entry is not the first")
 	}
-	s.shows("/audit?subject=breaker%2Fgateway", "open", "The whole story of this one")
-	if text := s.shows("/audit?actor=nobody"); !strings.Contains(text, "No such deed") {
-		t.Error("somebody's deeds are shown as nobody's")
+	s.shows("/audit?subject=breaker%2Fgateway", "open", "All stored entries of this subject")
+	if text := s.shows("/audit?actor=nobody"); !strings.Contains(text, "No entries match") {
+		t.Error("entries of other actors are shown")
 	}
 	s.shows("/audit?subject=" + holdfast.NewID().String())
 	for _, bad := range []string{"/audit?since=soon", "/audit?cursor=x", "/audit?cursor=-1"} {
@@ -33,7 +33,7 @@ func TestAuditTellsWhoDidWhatAndWhy(t *testing.T) {
 	}
 }
 
-// sequence has what happened numbered, as a worker would.
+// sequence numbers all events, as a worker would.
 func (s *scene) sequence() {
 	s.t.Helper()
 	for {
@@ -49,10 +49,10 @@ func (s *scene) sequence() {
 
 var auditOlder = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
-func TestAuditLeadsBackToTheFirstDeedPageByPage(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
-	const deeds = 120
-	for n := range deeds {
+func TestAuditPagesLeadBackToTheFirstEntry(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
+	const entries = 120
+	for n := range entries {
 		by := ops.By{Actor: "grace", Reason: fmt.Sprintf("reason %03d.", n)}
 		if err := s.Desk.SetShare(t.Context(), ops.Share{Owner: "ada", Weight: float64(n + 2)}, by); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAuditLeadsBackToTheFirstDeedPageByPage(t *testing.T) {
 	seen, at := map[string]bool{}, "/audit?actor=grace"
 	for range 20 {
 		text := s.shows(at)
-		for n := range deeds {
+		for n := range entries {
 			reason := fmt.Sprintf("reason %03d.", n)
 			if strings.Contains(text, reason) {
 				if seen[reason] {
@@ -77,13 +77,13 @@ func TestAuditLeadsBackToTheFirstDeedPageByPage(t *testing.T) {
 		}
 		at = html.UnescapeString(next[1])
 	}
-	if len(seen) != deeds {
-		t.Errorf("%d of %d deeds are reached", len(seen), deeds)
+	if len(seen) != entries {
+		t.Errorf("%d of %d entries are reached", len(seen), entries)
 	}
 }
 
-func TestWhatWasDoneToManyJobsInOneGoIsOneDeed(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+func TestAnActionOnManyJobsIsOneEntry(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
 	for _, id := range s.Failed[:3] {
 		if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "grace", Reason: "all of them"}); err != nil {
 			t.Fatal(err)
@@ -95,19 +95,19 @@ func TestWhatWasDoneToManyJobsInOneGoIsOneDeed(t *testing.T) {
 	}
 }
 
-func TestHostileWordsStayWordsWhereThingsAreUnderstood(t *testing.T) {
+func TestHostileTextStaysTextOnSystemPages(t *testing.T) {
 	const evil = `"><img src=x onerror=alert(1)>`
-	s := stage(t, apikey.Operator, func(_, text string) string { return text + evil })
+	s := newScene(t, apikey.Operator, func(_, text string) string { return text + evil })
 	s.sequence()
 	for _, path := range []string{"/audit", "/audit?actor=", "/audit?subject=", "/policies?kind=", "/policies?error=", "/policies?owner=", "/policies?tab=codes&find=", "/health", "/settings"} {
 		if strings.HasSuffix(path, "=") {
 			path += url.QueryEscape(evil)
 		}
 		if text := s.shows(path); strings.Contains(text, "<img src=x") {
-			t.Errorf("%s: words became a part of the page", path)
+			t.Errorf("%s: text became markup", path)
 		}
 	}
-	if text := s.addedUp("/analytics"); strings.Contains(text, "<img src=x") {
-		t.Error("analytics: words became a part of the page")
+	if text := s.computed("/analytics"); strings.Contains(text, "<img src=x") {
+		t.Error("analytics: text became markup")
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// Bidi overrides in texts of jobs passed on 27 of 160 pages.
-func TestNoPageIsTurnedRoundByWhatAJobSays(t *testing.T) {
+// Earlier, 27 of 160 pages passed on bidi overrides from texts of jobs.
+func TestNoPageContainsBidiControlsFromJobs(t *testing.T) {
 	const evil = "\u202e\u2066\u009b\u200f"
-	s := stage(t, apikey.Admin, func(column, text string) string {
+	s := newScene(t, apikey.Admin, func(column, text string) string {
 		switch column {
 		case "args", "message", "detail", "stack":
 			return text + evil

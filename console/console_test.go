@@ -7,8 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-func TestNowhereIsSaid(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+func TestAnUnknownPageIsNotFound(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
 	if status, _ := s.get("/no-such-page"); status != http.StatusNotFound {
 		t.Errorf("a page that does not exist: %d", status)
 	}

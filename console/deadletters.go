@@ -10,77 +10,77 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountDeadLetters mounts its screens.
-func (c *Console) mountDeadLetters() { c.see("/dead-letters", deadLetters) }
+// mountDeadLetters mounts the dead letters page.
+func (c *Console) mountDeadLetters() { c.handlePage("/dead-letters", deadLetters) }
 
-// What one page of dead letters looks at: rows, error groups that are asked about, and those that are shown.
+// Limits of what the dead letters page and the preview of a redrive read and show.
 const (
-	lettersOnPage = 50
-	lettersLooked = 1000
-	lettersJudged = 400 // one by one, by a preview
-	lettersAsked  = 100 // what they failed with
-	troubleLooked = 500 // dead letters of one error group
-	troublesAsked = 30  // those seen last
-	troublesShown = 8
+	deadLettersPerPage  = 50
+	deadLettersScanned  = 1000
+	previewScanned      = 400 // dead letters that a preview checks one by one
+	previewSampled      = 100 // dead letters whose failures a preview counts
+	groupLettersScanned = 500 // dead letters counted for one error group
+	groupsAsked         = 30  // error groups read, the last seen first
+	groupsShown         = 8
 )
 
-// letters is the page of dead letters.
-type letters struct {
-	Pick    pick
+// A deadLetterPage is the data of the dead letters page.
+type deadLetterPage struct {
+	Filter  deadLetterFilter
 	Search  string
-	Total   int  // that match, up to ops.MostCounted
-	Least   bool // or more: looking stopped
-	Ages    []letterAge
-	Groups  []letterGroup
-	Rest    int // dead letters of the groups that are not shown; 0 when that cannot be told
-	Letters []letter
-	Page    letterPages
-	Hidden  []pickedField // the pick, for those who mean all that match
-	Redrive string        // leads to the wizard, with what is selected here
+	Total   int  // number of matches, up to ops.MostCounted
+	Least   bool // there may be more: the scan stopped
+	Ages    []deadLetterAge
+	Groups  []deadLetterGroup
+	Rest    int // dead letters of other groups than those shown; 0 if unknown
+	Letters []deadLetterRow
+	Page    pagerLinks
+	Hidden  []formField // the filter as form fields, for "all that match"
+	Redrive string      // URL of the redrive wizard with this filter
 	Discard string
-	Stale   bool // looking stopped before the page was full
+	Partial bool // the scan stopped before the page was full
 }
 
-// letterPages are the links of the pager.
-type letterPages struct{ First, Next string }
+// pagerLinks are the links of the pager.
+type pagerLinks struct{ First, Next string }
 
-// A letterAge counts dead letters that are older than something.
-type letterAge struct {
+// A deadLetterAge counts dead letters older than an age.
+type deadLetterAge struct {
 	Title, Link string
 	Jobs        int
 }
 
-// A letterGroup is one error group and its dead letters.
-type letterGroup struct {
+// A deadLetterGroup is an error group with its dead letters.
+type deadLetterGroup struct {
 	holdfast.ErrorGroup
-	Dead     int // up to a thousand
-	Many     bool
-	Failures []int // of the last day
+	Dead     int   // up to a thousand
+	Many     bool  // or more
+	Failures []int // failed attempts in each hour of the last day
 	Link     string
 	Redrive  string
-	Remedy   string // what can be done about it
+	Remedy   string // remedy of its code
 }
 
-// A letter is one row.
-type letter struct {
+// A deadLetterRow is a row of the list.
+type deadLetterRow struct {
 	ops.DeadLetter
 	Since   time.Time
 	Message string
 }
 
-// deadLetters shows what failed for good and waits for a person.
-func deadLetters(q *ask) (page, error) {
-	shown := letters{Pick: pickOf(q)}
-	f, err := shown.Pick.filter()
+// deadLetters renders the dead letters page.
+func deadLetters(q *request) (page, error) {
+	shown := deadLetterPage{Filter: deadLetterFilterOf(q)}
+	f, err := shown.Filter.storeFilter()
 	if err != nil {
 		return page{}, err
 	}
 	all := f
-	f.DeadLetters, f.Look = true, lettersLooked
-	f.Limit, f.Cursor = lettersOnPage, q.text("cursor")
+	f.DeadLetters, f.Look = true, deadLettersScanned
+	f.Limit, f.Cursor = deadLettersPerPage, q.text("cursor")
 	var rows []ops.DeadLetter
 	var cursor string
-	err = atOnce(
+	err = inParallel(
 		func() (err error) { shown.Total, shown.Least, err = countLetters(q, all); return err },
 		func() (err error) { rows, cursor, err = q.desk.DeadLetters(q.ctx, f); return err },
 		func() error {
@@ -94,14 +94,14 @@ func deadLetters(q *ask) (page, error) {
 		return page{}, err
 	}
 	for _, one := range rows {
-		row := letter{DeadLetter: one, Since: one.Job.FinishedAt}
+		row := deadLetterRow{DeadLetter: one, Since: one.Job.FinishedAt}
 		if one.Job.LastFailure != nil {
-			row.Message = cut(one.Job.LastFailure.Message, 240)
+			row.Message = truncate(one.Job.LastFailure.Message, 240)
 		}
 		shown.Letters = append(shown.Letters, row)
 	}
-	shown.Stale = cursor != "" && len(rows) < lettersOnPage
-	shown.paths(q, f.Cursor, cursor)
+	shown.Partial = cursor != "" && len(rows) < deadLettersPerPage
+	shown.setLinks(q, f.Cursor, cursor)
 	if f.Cursor == "" && shown.Total > 0 {
 		shown.rest()
 		err = shown.ages(q)
@@ -109,35 +109,35 @@ func deadLetters(q *ask) (page, error) {
 	return page{name: "dead-letters", title: "Dead letters", topics: []string{"jobs", "failures", "redrives"}, data: shown}, err
 }
 
-// countLetters counts the dead letters that match, among as many as may be looked at; there may be more where there are many dead letters.
-func countLetters(q *ask, f holdfast.Filter) (jobs int, least bool, err error) {
+// countLetters counts matching dead letters and examines at most deadLettersScanned. least reports whether there may be more.
+func countLetters(q *request, f holdfast.Filter) (jobs int, least bool, err error) {
 	whole, err := q.desk.Count(q.ctx, holdfast.Filter{DeadLetters: true})
 	if err != nil || f == (holdfast.Filter{}) {
 		return whole, false, err
 	}
-	f.DeadLetters, f.Look = true, lettersLooked
+	f.DeadLetters, f.Look = true, deadLettersScanned
 	jobs, err = q.desk.Count(q.ctx, f)
-	return jobs, whole > lettersLooked, err
+	return jobs, whole > deadLettersScanned, err
 }
 
-// Many is the total as people read it.
-func (l letters) Many() string { return atLeast(l.Total, l.Least) }
+// Many returns the total as text.
+func (l deadLetterPage) Many() string { return atLeast(l.Total, l.Least) }
 
-// atLeast is a count, with a plus when there may be more.
+// atLeast formats a count, with a plus if there may be more.
 func atLeast(jobs int, least bool) string {
 	if least && jobs < ops.MostCounted {
 		return num(jobs) + "+"
 	}
-	return most(jobs)
+	return capped(jobs)
 }
 
-// paths are where the page leads: on, and to the wizard.
-func (l *letters) paths(q *ask, at, next string) {
-	query := l.Pick.values()
-	l.Search = l.Pick.Search()
-	for _, name := range pickNames {
+// setLinks sets the links of the pager and to the wizard.
+func (l *deadLetterPage) setLinks(q *request, at, next string) {
+	query := l.Filter.values()
+	l.Search = l.Filter.Search()
+	for _, name := range deadLetterFields {
 		if value := query.Get(name); value != "" {
-			l.Hidden = append(l.Hidden, pickedField{name, value})
+			l.Hidden = append(l.Hidden, formField{name, value})
 		}
 	}
 	if at != "" {
@@ -148,7 +148,7 @@ func (l *letters) paths(q *ask, at, next string) {
 		l.Page.Next = q.pathTo("/dead-letters", query)
 		query.Del("cursor")
 	}
-	if l.Pick.Empty() {
+	if l.Filter.Empty() {
 		query.Set("all", "true")
 	}
 	l.Redrive = q.pathTo("/redrives/new", query)
@@ -156,23 +156,23 @@ func (l *letters) paths(q *ask, at, next string) {
 	l.Discard = q.pathTo("/redrives/new", query)
 }
 
-// pathTo is the address of a page of this console with a query.
-func (q *ask) pathTo(path string, query url.Values) string {
+// pathTo returns the URL of a page of this console with a query.
+func (q *request) pathTo(path string, query url.Values) string {
 	if len(query) == 0 {
 		return q.link(path)
 	}
 	return q.link(path) + "?" + query.Encode()
 }
 
-// ages counts those that have waited for long: where there are so many that not all can be looked at it says nothing, for the old ones come last.
-func (l *letters) ages(q *ask) error {
-	if l.Pick.Older != "" || l.Pick.Younger != "" || l.Least || l.Total > lettersLooked {
+// ages counts old dead letters. It counts nothing if there are more than a scan examines: lists are newest first, so the old ones would be missed.
+func (l *deadLetterPage) ages(q *request) error {
+	if l.Filter.Older != "" || l.Filter.Younger != "" || l.Least || l.Total > deadLettersScanned {
 		return nil
 	}
 	for _, age := range []struct{ title, older string }{{"Older than a day", "1d"}, {"Older than a week", "7d"}} {
-		of := l.Pick
+		of := l.Filter
 		of.Older = age.older
-		f, err := of.filter()
+		f, err := of.storeFilter()
 		if err != nil {
 			return err
 		}
@@ -181,14 +181,14 @@ func (l *letters) ages(q *ask) error {
 		if err != nil {
 			return err
 		}
-		l.Ages = append(l.Ages, letterAge{age.title, q.pathTo("/dead-letters", of.values()), jobs})
+		l.Ages = append(l.Ages, deadLetterAge{age.title, q.pathTo("/dead-letters", of.values()), jobs})
 	}
 	return nil
 }
 
-// groups finds the error groups behind the dead letters, those with the most first.
-func (l *letters) groups(q *ask, f holdfast.Filter) error {
-	known, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Fingerprint: l.Pick.Fingerprint, Code: l.Pick.Code, Kind: l.Pick.Kind, Limit: troublesAsked})
+// groups sets the error groups of the dead letters, those with the most dead letters first.
+func (l *deadLetterPage) groups(q *request, f holdfast.Filter) error {
+	known, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Fingerprint: l.Filter.Fingerprint, Code: l.Filter.Code, Kind: l.Filter.Kind, Limit: groupsAsked})
 	if err != nil {
 		return err
 	}
@@ -202,23 +202,23 @@ func (l *letters) groups(q *ask, f holdfast.Filter) error {
 	}
 	for _, one := range trends {
 		if one.Dead > 0 {
-			l.Groups = append(l.Groups, letterGroup{ErrorGroup: by[one.Fingerprint], Dead: one.Dead, Many: one.Dead >= 1000, Failures: one.Failures})
+			l.Groups = append(l.Groups, deadLetterGroup{ErrorGroup: by[one.Fingerprint], Dead: one.Dead, Many: one.Dead >= 1000, Failures: one.Failures})
 		}
 	}
-	slices.SortStableFunc(l.Groups, func(a, b letterGroup) int { return cmp.Compare(b.Dead, a.Dead) })
-	l.Groups = l.Groups[:min(len(l.Groups), troublesShown)]
-	return l.narrow(q, f)
+	slices.SortStableFunc(l.Groups, func(a, b deadLetterGroup) int { return cmp.Compare(b.Dead, a.Dead) })
+	l.Groups = l.Groups[:min(len(l.Groups), groupsShown)]
+	return l.countGroups(q, f)
 }
 
-// narrow counts each group's dead letters within the selection, and says where the group leads.
-func (l *letters) narrow(q *ask, f holdfast.Filter) error {
+// countGroups counts the dead letters of each group that match the filter, and sets its links and remedy.
+func (l *deadLetterPage) countGroups(q *request, f holdfast.Filter) error {
 	known, err := q.taxonomy()
 	if err != nil {
 		return err
 	}
-	within, counts := l.Pick, []func() error{}
+	within, counts := l.Filter, []func() error{}
 	within.Fingerprint, within.Code = "", ""
-	f.Limit, f.Cursor, f.Look = 0, "", troubleLooked
+	f.Limit, f.Cursor, f.Look = 0, "", groupLettersScanned
 	for n := range l.Groups {
 		one := &l.Groups[n]
 		counts = append(counts, func() (err error) {
@@ -228,22 +228,22 @@ func (l *letters) narrow(q *ask, f holdfast.Filter) error {
 			f := f
 			f.Fingerprint = one.Fingerprint
 			one.Dead, err = q.desk.Count(q.ctx, f)
-			one.Many = one.Dead >= troubleLooked
+			one.Many = one.Dead >= groupLettersScanned
 			return err
 		})
 		code, _ := known.Code(one.Code)
 		one.Remedy = code.Remedy
-		of := l.Pick
+		of := l.Filter
 		of.Fingerprint = one.Fingerprint
 		one.Link, one.Redrive = q.pathTo("/dead-letters", of.values()), q.pathTo("/redrives/new", of.values())
 	}
-	err = atOnce(counts...)
-	l.Groups = slices.DeleteFunc(l.Groups, func(one letterGroup) bool { return one.Dead == 0 })
+	err = inParallel(counts...)
+	l.Groups = slices.DeleteFunc(l.Groups, func(one deadLetterGroup) bool { return one.Dead == 0 })
 	return err
 }
 
-// rest says how many dead letters are of none of the groups that are shown, where that is known.
-func (l *letters) rest() {
+// rest sets the number of dead letters of other groups than those shown, if all counts are exact.
+func (l *deadLetterPage) rest() {
 	exact, sum := !l.Least && l.Total < ops.MostCounted, 0
 	for _, one := range l.Groups {
 		exact, sum = exact && !one.Many, sum+one.Dead

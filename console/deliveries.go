@@ -14,20 +14,20 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountDeliveries mounts the log of what was told to whom, and what can be done about it.
+// mountDeliveries mounts the deliveries page, the page of a delivery and their actions.
 func (c *Console) mountDeliveries() {
-	c.see("/deliveries", c.deliveries)
-	c.see("/deliveries/{id}", c.delivery)
-	c.do("/deliveries/{id}/resend", apikey.Operator, resendDelivery)
-	c.do("/subscriptions/{id}/disable", apikey.Operator, disableSubscription)
-	c.do("/subscriptions/{id}/enable", apikey.Operator, enableSubscription)
+	c.handlePage("/deliveries", c.deliveries)
+	c.handlePage("/deliveries/{id}", c.delivery)
+	c.handleAction("/deliveries/{id}/resend", apikey.Operator, resendDelivery)
+	c.handleAction("/subscriptions/{id}/disable", apikey.Operator, disableSubscription)
+	c.handleAction("/subscriptions/{id}/enable", apikey.Operator, enableSubscription)
 }
 
-// A deliveryLog is what the page shows.
+// A deliveryLog is the data of the deliveries page.
 type deliveryLog struct {
-	Subscriptions []subscribed
-	Unread        string // what is wrong with those that cannot be read
-	Of            string // the subscription that is looked at
+	Subscriptions []subscriptionRow
+	Problem       string // error of subscriptions that cannot be read
+	Of            string // id of the selected subscription
 	OfName        string
 	State         string
 	Tabs          []deliveryTab
@@ -35,14 +35,14 @@ type deliveryLog struct {
 	Pager         struct{ First, Next string }
 }
 
-// A deliveryTab narrows the log to a state.
+// A deliveryTab filters the log by a state.
 type deliveryTab struct {
 	Name, Link string
 	Here       bool
 }
 
-// subscribed is a subscription, and how it does.
-type subscribed struct {
+// A subscriptionRow is a subscription with the state of its deliveries.
+type subscriptionRow struct {
 	ID       holdfast.ID
 	Name     string
 	Sink     string
@@ -53,16 +53,16 @@ type subscribed struct {
 	Missed   int64
 	Failed   int
 	Waiting  int
-	Counted  bool // its deliveries were counted
-	Signed   int  // by so many secrets
+	Counted  bool // Failed and Waiting are set
+	Signed   int  // number of secrets
 	Here     bool
 	Link     string
-	FailedTo string // leads to those that failed
+	FailedTo string // URL of its failed deliveries
 	WaitTo   string
 	Badge    badge
 }
 
-// A deliveryRow is one delivery in the log.
+// A deliveryRow is a delivery in the log.
 type deliveryRow struct {
 	Job      holdfast.Job
 	What     string
@@ -74,14 +74,14 @@ type deliveryRow struct {
 	Code     string
 	Took     time.Duration
 	Next     time.Time
-	Can      bool // be sent again
+	Can      bool // it can be sent again
 }
 
-// mostSubscriptions is of how many subscriptions the deliveries are counted: each costs two questions.
-const mostSubscriptions = 25
+// maxSubscriptions is the number of subscriptions whose deliveries are counted. Each costs two queries.
+const maxSubscriptions = 25
 
-// deliveries shows the log.
-func (c *Console) deliveries(q *ask) (page, error) {
+// deliveries renders the deliveries page.
+func (c *Console) deliveries(q *request) (page, error) {
 	shown := deliveryLog{Of: q.text("subscription"), State: q.text("state")}
 	of, err := optionalID(shown.Of)
 	if err != nil {
@@ -95,10 +95,10 @@ func (c *Console) deliveries(q *ask) (page, error) {
 	if err != nil && len(known) == 0 {
 		return page{}, err
 	} else if err != nil {
-		shown.Unread = sentence(err)
+		shown.Problem = sentence(err)
 	}
 	for i, one := range known {
-		row, err := q.subscribed(one, i < mostSubscriptions)
+		row, err := q.subscriptionRow(one, i < maxSubscriptions)
 		if err != nil {
 			return page{}, err
 		}
@@ -107,7 +107,7 @@ func (c *Console) deliveries(q *ask) (page, error) {
 		}
 		shown.Subscriptions = append(shown.Subscriptions, row)
 	}
-	jobs, next, err := q.desk.Deliveries(q.ctx, of, holdfast.Filter{State: state, Code: q.text("code"), Look: lookedAt, Limit: 50, Cursor: q.text("cursor")})
+	jobs, next, err := q.desk.Deliveries(q.ctx, of, holdfast.Filter{State: state, Code: q.text("code"), Look: maxPageScan, Limit: 50, Cursor: q.text("cursor")})
 	if err != nil {
 		return page{}, err
 	}
@@ -119,7 +119,7 @@ func (c *Console) deliveries(q *ask) (page, error) {
 	return page{name: "deliveries", title: "Deliveries", topics: []string{"jobs", "feed"}, data: shown}, nil
 }
 
-// optionalID reads an id that may be left out.
+// optionalID parses an id that may be empty.
 func optionalID(text string) (id holdfast.ID, err error) {
 	if text != "" {
 		id, err = holdfast.ParseID(text)
@@ -135,15 +135,15 @@ func knownState(text string) (holdfast.State, error) {
 	return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "state: use queued, processing, complete, failed or cancelled"}
 }
 
-// tabs lead to each state of deliveries.
-func (l *deliveryLog) tabs(q *ask) {
+// tabs sets the tabs.
+func (l *deliveryLog) tabs(q *request) {
 	for _, one := range [][2]string{{"All", ""}, {"Queued", "queued"}, {"Processing", "processing"}, {"Complete", "complete"}, {"Failed", "failed"}, {"Cancelled", "cancelled"}} {
-		to, _ := link(q.link("/deliveries"), "subscription", l.Of, "state", one[1]) // names and values in pairs
+		to, _ := link(q.link("/deliveries"), "subscription", l.Of, "state", one[1]) // pairs
 		l.Tabs = append(l.Tabs, deliveryTab{one[0], to, l.State == one[1]})
 	}
 }
 
-func (l *deliveryLog) page(q *ask, next string) {
+func (l *deliveryLog) page(q *request, next string) {
 	if q.text("cursor") != "" {
 		l.Pager.First, _ = link(q.link("/deliveries"), "subscription", l.Of, "state", l.State, "code", q.text("code")) // pairs
 	}
@@ -152,17 +152,17 @@ func (l *deliveryLog) page(q *ask, next string) {
 	}
 }
 
-// subscribed tells how a subscription does.
-func (q *ask) subscribed(s ops.Subscribed, count bool) (row subscribed, err error) {
-	row = subscribed{
-		ID: s.ID, Name: subscriptionName(s.Subscription), Sink: s.Sink, Target: shownTarget(s.Target), Wants: wants(s.Subscription), Disabled: s.Disabled, Lag: s.Lag, Missed: s.Missed,
+// subscriptionRow returns the row of a subscription.
+func (q *request) subscriptionRow(s ops.Subscribed, count bool) (row subscriptionRow, err error) {
+	row = subscriptionRow{
+		ID: s.ID, Name: subscriptionName(s.Subscription), Sink: s.Sink, Target: shownTarget(s.Target), Wants: eventsText(s.Subscription), Disabled: s.Disabled, Lag: s.Lag, Missed: s.Missed,
 		Counted: count, Signed: len(s.Secrets), Badge: badge{"complete", "complete", "enabled"},
 	}
 	row.Link, _ = link(q.link("/deliveries"), "subscription", s.ID)                        // pairs
 	row.FailedTo, _ = link(q.link("/deliveries"), "subscription", s.ID, "state", "failed") // pairs
 	row.WaitTo, _ = link(q.link("/deliveries"), "subscription", s.ID, "state", "queued")   // pairs
 	if count {
-		mine := holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(s.ID), Look: lookedAt}
+		mine := holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(s.ID), Look: maxPageScan}
 		failed, waiting := mine, mine
 		failed.DeadLetters, waiting.State = true, holdfast.Queued
 		if row.Failed, err = q.desk.Count(q.ctx, failed); err != nil {
@@ -188,7 +188,7 @@ func subscriptionName(s subscription.Subscription) string {
 	return s.Sink + " " + short(s.ID)
 }
 
-// shownTarget is where a subscription is told, without a password that somebody put into the address.
+// shownTarget returns the target of a subscription without a password in its URL.
 func shownTarget(target string) string {
 	if u, err := url.Parse(target); err == nil && u.User != nil {
 		return u.Redacted()
@@ -196,9 +196,9 @@ func shownTarget(target string) string {
 	return target
 }
 
-// wants says of what a subscription is told.
-func wants(s subscription.Subscription) string {
-	text := "everything"
+// eventsText returns the events of a subscription in words.
+func eventsText(s subscription.Subscription) string {
+	text := "all events"
 	if len(s.Events) > 0 {
 		text = strings.Join(s.Events, ", ")
 	}
@@ -213,21 +213,21 @@ func wants(s subscription.Subscription) string {
 	return text
 }
 
-// A posted is what a delivery carries, as far as pages show it.
-type posted struct {
+// A deliveryBody is the part of a delivery's body that pages show.
+type deliveryBody struct {
 	ID     string           `json:"id"`
 	Events []holdfast.Event `json:"events"`
 	More   int              `json:"more"`
 }
 
-// A receipt is what receivers answered, whatever the sink.
+// A receipt is the answer of a receiver, for all sinks.
 type receipt struct {
 	Status    int             `json:"status"`
-	Took      json.RawMessage `json:"took"` // a text; of old deliveries a number of nanoseconds
+	Took      json.RawMessage `json:"took"` // a duration string; a number of nanoseconds in old deliveries
 	MessageID string          `json:"message_id"`
 }
 
-// took is how long the receiver took; 0 when the receipt does not say.
+// took returns the duration of the receiver; 0 if unknown.
 func (r receipt) took() time.Duration {
 	var text string
 	var old int64
@@ -235,11 +235,11 @@ func (r receipt) took() time.Duration {
 		d, _ := time.ParseDuration(text)
 		return d
 	}
-	_ = json.Unmarshal(r.Took, &old) // 0 when it is neither
+	_ = json.Unmarshal(r.Took, &old) // stays 0 if it is neither
 	return time.Duration(old)
 }
 
-// deliveryOf puts a delivery into a row.
+// deliveryOf returns the row of a delivery.
 func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
 	row := deliveryRow{Job: job, Attempts: job.Attempt(), Name: strings.TrimPrefix(job.Kind, "holdfast."), Can: job.State.Terminal()}
 	for _, one := range known {
@@ -247,11 +247,11 @@ func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
 			row.Name, row.Target = subscriptionName(one.Subscription), shownTarget(one.Target)
 		}
 	}
-	var mail posted
+	var body deliveryBody
 	row.What = "unreadable"
-	if json.Unmarshal(job.Args, &mail) == nil && len(mail.Events) > 0 {
-		row.What, row.About = subscription.Type(mail.Events[0]), about(mail.Events[0])
-		if others := len(mail.Events) - 1 + mail.More; others > 0 {
+	if json.Unmarshal(job.Args, &body) == nil && len(body.Events) > 0 {
+		row.What, row.About = subscription.Type(body.Events[0]), about(body.Events[0])
+		if others := len(body.Events) - 1 + body.More; others > 0 {
 			row.What += " and " + plural(others, "other event")
 		}
 	}
@@ -265,7 +265,7 @@ func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
 	return row
 }
 
-// about is what an event is about, in a word or two.
+// about returns the subject of an event.
 func about(e holdfast.Event) string {
 	switch {
 	case e.Job.IsZero():
@@ -276,18 +276,18 @@ func about(e holdfast.Event) string {
 	return e.Kind + " " + short(e.Job)
 }
 
-// answered says what the receiver answered last.
+// answered sets the last answer of the receiver.
 func (r *deliveryRow) answered(job holdfast.Job) {
-	var said receipt
+	var answer receipt
 	switch {
 	case job.LastFailure != nil:
 		r.Code, r.Answer = job.LastFailure.Code, job.LastFailure.Message
 		if status := job.LastFailure.Context["http_status"]; status != "" {
 			r.Answer = status + ": " + r.Answer
 		}
-	case json.Unmarshal(job.Result, &said) == nil && said.Status > 0:
-		r.Answer = fmt.Sprint(said.Status)
-		if took := said.took(); took > 0 {
+	case json.Unmarshal(job.Result, &answer) == nil && answer.Status > 0:
+		r.Answer = fmt.Sprint(answer.Status)
+		if took := answer.took(); took > 0 {
 			r.Took = took
 		}
 	case job.State == holdfast.Complete:

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// tell makes a subscription, and a delivery of it that ends as the outcome says.
-func (s *scene) tell(o failure.Outcome) (of, delivery holdfast.ID) {
+// deliver creates a subscription and a delivery of it that ends with the outcome.
+func (s *scene) deliver(o failure.Outcome) (of, delivery holdfast.ID) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	sub, err := s.Desk.Subscribe(ctx, subscription.Subscription{Name: "the <shop>", Sink: "webhook", Target: "https://ann:hunter2@example.org/hook", Events: []string{"failed"}, Secrets: []string{"shop"}}, ops.By{Actor: "ada"})
@@ -42,21 +42,21 @@ func (s *scene) tell(o failure.Outcome) (of, delivery holdfast.ID) {
 	return sub.ID, leases[0].ID
 }
 
-func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	of, failed := s.tell(failure.Outcome{Err: failure.HTTPError(503, "", errors.New("down")), Took: time.Second})
+func TestDeliveriesShowEventAndReceiverAndAreResent(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
+	of, failed := s.deliver(failure.Outcome{Err: failure.HTTPError(503, "", errors.New("down")), Took: time.Second})
 	text := s.shows("/deliveries", "the &lt;shop&gt;", "ann:xxxxx@example.org", "failing", "job.failed", "503", "Resend", "/deliveries/"+failed.String(), "state=failed")
 	if strings.Contains(text, "hunter2") {
 		t.Error("a password is shown")
 	}
-	s.shows("/deliveries?state=complete&subscription="+of.String(), "No deliveries match", "Log of the &lt;shop&gt;")
-	text = s.shows("/deliveries/"+failed.String(), "could not be told", "&lt;b&gt;no&lt;/b&gt;", "m_1", "503", "/jobs/"+s.Failed[0].String(), "/deliveries?subscription="+of.String())
+	s.shows("/deliveries?state=complete&subscription="+of.String(), "No deliveries match", "Deliveries of the &lt;shop&gt;")
+	text = s.shows("/deliveries/"+failed.String(), "failed for good", "&lt;b&gt;no&lt;/b&gt;", "m_1", "503", "/jobs/"+s.Failed[0].String(), "/deliveries?subscription="+of.String())
 	if strings.Contains(text, "<b>no") || strings.Contains(text, "hunter2") {
 		t.Error("the page shows what it must not")
 	}
 	back := url.Values{"back": {"/deliveries"}}
-	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "the same delivery is queued once more") {
-		t.Error("a delivery that failed is not sent round again")
+	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "The delivery is queued again") {
+		t.Error("a failed delivery is not resent")
 	}
 	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "has not ended") {
 		t.Error("a delivery under way is sent twice")
@@ -68,37 +68,37 @@ func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhatWasDeliveredIsSentAsANewDelivery(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	_, told := s.tell(failure.Outcome{Result: json.RawMessage(`{"status":204,"took":12000000}`), Took: 12 * time.Millisecond})
+func TestACompleteDeliveryIsResentAsANewOne(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
+	_, delivered := s.deliver(failure.Outcome{Result: json.RawMessage(`{"status":204,"took":12000000}`), Took: 12 * time.Millisecond})
 	s.shows("/deliveries", "204", "12 ms")
-	s.tell(failure.Outcome{Result: json.RawMessage(`{"status":200,"took":"34ms"}`), Took: 12 * time.Millisecond})
+	s.deliver(failure.Outcome{Result: json.RawMessage(`{"status":200,"took":"34ms"}`), Took: 12 * time.Millisecond})
 	s.shows("/deliveries", "34 ms")
-	s.shows("/deliveries/"+told.String(), "Told:", "The answer was 204.")
-	if _, text := s.post("/deliveries/"+told.String()+"/resend", url.Values{"reason": {"they lost it"}}); !strings.Contains(text, "Queued as a new delivery") || strings.Contains(text, "/deliveries/"+told.String()+"/resend") {
+	s.shows("/deliveries/"+delivered.String(), "Delivered to", "Response: 204.")
+	if _, text := s.post("/deliveries/"+delivered.String()+"/resend", url.Values{"reason": {"they lost it"}}); !strings.Contains(text, "Queued as a new delivery") || strings.Contains(text, "/deliveries/"+delivered.String()+"/resend") {
 		t.Error("no new delivery is shown")
 	}
 }
 
 func TestASubscriptionIsDisabledAndEnabled(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	of, _ := s.tell(failure.Outcome{Took: time.Millisecond})
+	s := newScene(t, apikey.Operator, nil)
+	of, _ := s.deliver(failure.Outcome{Took: time.Millisecond})
 	path, back := "/subscriptions/"+of.String(), "/deliveries"
 	if _, text := s.post(path+"/disable", url.Values{"back": {back}}); !strings.Contains(text, "No reason: say why") {
 		t.Error("it is disabled without a reason")
 	}
-	if _, text := s.post(path+"/disable", url.Values{"back": {back}, "reason": {"the receiver moves"}}); !strings.Contains(text, "Disabled: nobody is told") || !strings.Contains(text, "the receiver moves") {
-		t.Error("it is not disabled, or nobody says why")
+	if _, text := s.post(path+"/disable", url.Values{"back": {back}, "reason": {"the receiver moves"}}); !strings.Contains(text, "Subscription disabled") || !strings.Contains(text, "the receiver moves") {
+		t.Error("it is not disabled, or the reason is missing")
 	}
-	if _, text := s.post(path+"/enable", url.Values{"back": {back}}); !strings.Contains(text, "Enabled: what it missed comes first") {
+	if _, text := s.post(path+"/enable", url.Values{"back": {back}}); !strings.Contains(text, "Missed events are delivered first") {
 		t.Error("it is not enabled")
 	}
 }
 
-func TestNobodyToldAndNobodyAllowed(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+func TestDeliveriesAreEmptyAndViewersCannotAct(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
 	anID := holdfast.NewID().String()
-	s.shows("/deliveries", "Nobody is told of anything", "Nothing was delivered yet")
+	s.shows("/deliveries", "No subscriptions yet", "No deliveries yet")
 	for _, path := range []string{"/deliveries/" + anID + "/resend", "/subscriptions/" + anID + "/disable", "/subscriptions/" + anID + "/enable"} {
 		if status, _ := s.post(path, nil); status != http.StatusForbidden {
 			t.Errorf("%s by a viewer: %d", path, status)

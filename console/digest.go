@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// digest says for every topic how things stand, so that two moments can be told apart. It asks only what is cheap to answer.
+// digest returns a text for every topic that changes when the topic changes. It uses cheap queries only.
 func digest(ctx context.Context, desk ops.Desk) (map[string]string, error) {
 	depths, err := desk.Depths(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func digest(ctx context.Context, desk ops.Desk) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	redrives, err := readable(desk.Redrives(ctx))
+	redrives, err := readableRedrives(desk.Redrives(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -39,19 +39,19 @@ func digest(ctx context.Context, desk ops.Desk) (map[string]string, error) {
 		failed += one.Failed + one.Retried
 		ended += one.Complete + one.Cancelled
 	}
-	var states, moved, who string
+	var breakerText, redriveText, workerText string
 	for _, one := range breakers {
-		states += fmt.Sprint(one.Dependency, one.State, one.Calls, one.Failures, one.Behind, one.NextProbe)
+		breakerText += fmt.Sprint(one.Dependency, one.State, one.Calls, one.Failures, one.Behind, one.NextProbe)
 	}
 	for _, one := range redrives {
-		moved += fmt.Sprint(one.ID, one.State, one.Tally)
+		redriveText += fmt.Sprint(one.ID, one.State, one.Tally)
 	}
 	for _, one := range workers {
-		who += one.Worker
+		workerText += one.Worker
 	}
 	head := fmt.Sprint(latest.Head)
 	return map[string]string{
-		"jobs": fmt.Sprint(depths, ended, failed, head), "failures": fmt.Sprint(failed, head), "breakers": states, "redrives": moved + head,
-		"holds": fmt.Sprint(head, len(breakers)), "groups": fmt.Sprint(ended, failed, head), "workers": who, "feed": head,
+		"jobs": fmt.Sprint(depths, ended, failed, head), "failures": fmt.Sprint(failed, head), "breakers": breakerText, "redrives": redriveText + head,
+		"holds": fmt.Sprint(head, len(breakers)), "groups": fmt.Sprint(ended, failed, head), "workers": workerText, "feed": head,
 	}, nil
 }

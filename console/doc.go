@@ -1,6 +1,6 @@
-// Package console is the face for people: the pages they keep open while things are on fire.
+// Package console serves the web pages for operators.
 //
-// It is an http.Handler on an operator's desk (ops.Desk), near its store or far from it, and may be mounted under a prefix of somebody else's server.
-// Pages are rendered here and work without a script for reading and for single actions; scripts only make them live and quicker to use.
-// Every screen is a file of its own, with a page of the same name under page/.
+// A Console is an http.Handler over an ops.Desk, which uses a store directly or a server over HTTP. An application can mount it under a prefix.
+// Pages are rendered on the server. Reading and single actions work without JavaScript; the scripts add live updates and keyboard shortcuts.
+// Each page has its own Go file, and a template under page/.
 package console

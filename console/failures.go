@@ -10,16 +10,16 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// mountFailures mounts the list of what goes wrong, the page of each error group, and what people say about them.
+// mountFailures mounts the errors page, the page of each error group, and the triage actions. The URL paths keep the name failures.
 func (c *Console) mountFailures() {
-	c.see("/failures", c.failures)
-	c.see("/failures/{fingerprint}", c.failure)
-	for _, one := range judgements {
-		c.do("/failures/{fingerprint}/"+one.verb, apikey.Operator, one.deed)
+	c.handlePage("/failures", c.failures)
+	c.handlePage("/failures/{fingerprint}", c.failure)
+	for _, one := range triageActions {
+		c.handleAction("/failures/{fingerprint}/"+one.verb, apikey.Operator, one.run)
 	}
 }
 
-// failures is what goes wrong: now, and over and over.
+// failures is the data of the errors page.
 type failures struct {
 	Alarms  []alarm
 	Tabs    []choice
@@ -30,9 +30,9 @@ type failures struct {
 	Kind    string
 	Sort    string
 	Sorts   []sorting
-	Rows    []troubleRow
-	Narrow  bool // something was asked for: an empty list does not mean that all is well
-	Partial bool // sorted among the last seen only
+	Rows    []errorGroupRow
+	Narrow  bool // the list is filtered, so an empty list does not mean that there are no errors
+	Partial bool // sorted among the last seen groups only
 	First   string
 	Next    string
 }
@@ -43,13 +43,13 @@ type sorting struct{ Name, Title string }
 var sortings = []sorting{{"", "Last seen"}, {"hour", "Most in the last hour"}, {"dead", "Most dead letters"}}
 
 const (
-	troublePage = 25  // error groups on a page, about
-	mostSorted  = 100 // error groups that are put in another order than last seen,
-	mostOrdered = 50  // of which so many are shown
-	mostPages   = 6   // that are read to fill one
+	errorGroupsPerPage = 25  // error groups on a page; a page that filters several statuses may have more
+	maxSorted          = 100 // error groups that are read for another order than last seen,
+	maxOrdered         = 50  // of which this many are shown
+	maxPages           = 6   // pages that are read to fill one
 )
 
-// tabs are the statuses to choose from. What regressed is open again, and listed with what is open.
+// tabs are the statuses to choose from. Regressed groups are listed with the open ones.
 var tabs = []struct {
 	name, title string
 	has         []holdfast.Status
@@ -62,36 +62,36 @@ var tabs = []struct {
 	{"all", "All", nil},
 }
 
-// failures shows what goes wrong.
-func (c *Console) failures(q *ask) (page, error) {
+// failures renders the errors page.
+func (c *Console) failures(q *request) (page, error) {
 	f := failures{Status: q.text("status"), Code: q.text("code"), Kind: q.text("kind"), Sort: q.text("sort"), Sorts: sortings}
 	if f.Status == string(holdfast.Open) {
 		f.Status = ""
 	}
-	at, err := q.chosenSpan(troubleSpans, "24h")
+	at, err := q.chosenSpan(errorGroupSpans, "24h")
 	if err != nil {
 		return page{}, err
 	}
 	if err := f.choose(q); err != nil {
 		return page{}, err
 	}
-	err = atOnce(
+	err = inParallel(
 		func() error { return f.list(q, at) },
 		func() error {
-			seen, err := c.pulse.now(q.ctx)
+			seen, err := c.snapshots.now(q.ctx)
 			f.Alarms = q.alarms(seen)
 			return err
 		},
 	)
-	return page{name: "failures", title: "Failures", topics: []string{"failures", "breakers", "jobs"}, data: f}, err
+	return page{name: "failures", title: "Errors", topics: []string{"failures", "breakers", "jobs"}, data: f}, err
 }
 
-// choose checks what was asked for and makes the tabs.
-func (f *failures) choose(q *ask) error {
+// choose validates the parameters and builds the tabs.
+func (f *failures) choose(q *request) error {
 	known := false
 	for _, one := range tabs {
 		known = known || one.name == f.Status
-		f.Tabs = append(f.Tabs, choice{one.title, q.otherwise("status", one.name, "cursor", ""), one.name == f.Status})
+		f.Tabs = append(f.Tabs, choice{one.title, q.withQuery("status", one.name, "cursor", ""), one.name == f.Status})
 	}
 	if !known {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("status %.40q: use open, regressed, acknowledged, ignored, resolved or all", f.Status)}
@@ -104,61 +104,61 @@ func (f *failures) choose(q *ask) error {
 }
 
 // list reads one page of error groups.
-func (f *failures) list(q *ask, at span) error {
+func (f *failures) list(q *request, at span) error {
 	i := slices.IndexFunc(tabs, func(t struct {
 		name, title string
 		has         []holdfast.Status
 	}) bool {
 		return t.name == f.Status
 	})
-	filter := holdfast.ErrorFilter{Code: f.Code, Kind: f.Kind, Limit: troublePage, Cursor: q.text("cursor")}
-	enough := troublePage
+	filter := holdfast.ErrorFilter{Code: f.Code, Kind: f.Kind, Limit: errorGroupsPerPage, Cursor: q.text("cursor")}
+	enough := errorGroupsPerPage
 	if f.Sort != "" {
-		filter.Limit, filter.Cursor, enough = mostSorted, "", mostSorted
+		filter.Limit, filter.Cursor, enough = maxSorted, "", maxSorted
 	}
-	groups, next, err := q.gather(filter, tabs[i].has, enough)
+	groups, next, err := q.errorGroups(filter, tabs[i].has, enough)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
 		f.Rows = append(f.Rows, q.row(g))
 	}
-	if f.Partial = f.Sort != "" && (next != "" || len(f.Rows) > mostOrdered); f.Sort != "" {
+	if f.Partial = f.Sort != "" && (next != "" || len(f.Rows) > maxOrdered); f.Sort != "" {
 		next = ""
 	}
 	if next != "" {
-		f.Next = q.otherwise("cursor", next)
+		f.Next = q.withQuery("cursor", next)
 	}
 	if filter.Cursor != "" {
-		f.First = q.otherwise("cursor", "")
+		f.First = q.withQuery("cursor", "")
 	}
 	if f.Sort == "hour" {
-		slices.SortStableFunc(f.Rows, func(a, b troubleRow) int { return cmp.Compare(b.LastHour, a.LastHour) })
+		slices.SortStableFunc(f.Rows, func(a, b errorGroupRow) int { return cmp.Compare(b.LastHour, a.LastHour) })
 	}
 	if f.Sort == "hour" {
-		f.Rows = f.Rows[:min(len(f.Rows), mostOrdered)]
+		f.Rows = f.Rows[:min(len(f.Rows), maxOrdered)]
 	}
-	at = q.closely(f.Rows, at)
-	f.Span, f.Spans = at.Name, q.spanChoices(troubleSpans, at)
+	at = q.bestSpan(f.Rows, at)
+	f.Span, f.Spans = at.Name, q.spanChoices(errorGroupSpans, at)
 	if err := q.trend(f.Rows, at); err != nil {
 		return err
 	}
 	if f.Sort == "dead" {
-		slices.SortStableFunc(f.Rows, func(a, b troubleRow) int { return cmp.Compare(b.Dead, a.Dead) })
-		f.Rows = f.Rows[:min(len(f.Rows), mostOrdered)]
+		slices.SortStableFunc(f.Rows, func(a, b errorGroupRow) int { return cmp.Compare(b.Dead, a.Dead) })
+		f.Rows = f.Rows[:min(len(f.Rows), maxOrdered)]
 	}
 	return nil
 }
 
-// gather reads error groups of some statuses, the last seen first. A single one is asked for; of several, all are read and the others passed over.
-func (q *ask) gather(f holdfast.ErrorFilter, has []holdfast.Status, enough int) (groups []holdfast.ErrorGroup, cursor string, err error) {
+// errorGroups reads error groups of some statuses, the last seen first. A single status is a filter of the store; for several, it reads all and drops the others.
+func (q *request) errorGroups(f holdfast.ErrorFilter, has []holdfast.Status, enough int) (groups []holdfast.ErrorGroup, cursor string, err error) {
 	if len(has) == 1 {
 		f.Status = has[0]
 	}
 	if len(has) < 2 {
 		f.Limit = min(f.Limit, enough)
 	}
-	for range mostPages {
+	for range maxPages {
 		var found []holdfast.ErrorGroup
 		if found, cursor, err = q.desk.ErrorGroups(q.ctx, f); err != nil {
 			return nil, "", err
@@ -175,68 +175,61 @@ func (q *ask) gather(f holdfast.ErrorFilter, has []holdfast.Status, enough int) 
 	return groups, cursor, nil
 }
 
-// An alarm is one thing that is wrong now, in plain words.
+// An alarm is a current problem in a sentence.
 type alarm struct {
 	Tone  string // bad or hold
 	Icon  string
 	Title string
 	Text  string
-	Until any // an instant as pages show it, after the text
+	Until any // HTML with times, shown below the text
 	Link  string
-	Name  string // of the link
-	Act   string // of the button
-	Go    string // where the button leads
+	Name  string // label of the link
+	Act   string // label of the button
+	Go    string // target of the button
 }
 
-// alarms are what is wrong now.
-func (q *ask) alarms(seen glance) (all []alarm) {
-	for _, row := range q.barrierRows(seen.breakers) {
-		a := alarm{Tone: "hold", Icon: "icon-breakers", Title: row.Dependency + " " + row.Words + ".", Link: row.Link, Name: "See the breaker of " + row.Dependency, Text: plural(row.Behind, "job") + " held, spending nothing."}
+// alarms returns the current problems.
+func (q *request) alarms(seen snapshot) (all []alarm) {
+	for _, row := range q.breakerRows(seen.breakers) {
+		a := alarm{Tone: "hold", Icon: "icon-breakers", Title: row.Dependency + " " + row.Words + ".", Link: row.Link, Name: "View breaker of " + row.Dependency, Text: plural(row.Behind, "job") + " held at no cost."}
 		if row.Breaker.State.Refuses() {
 			a.Tone = "bad"
 		}
 		if row.Behind == 0 {
-			a.Text = "No job waits for it now."
+			a.Text = "No job waits for it."
 		}
 		if row.Code != "" {
 			a.Text += " Last failure: " + row.Code + "."
 		}
 		if !row.Since.IsZero() {
-			a.Until = q.note("Since ", row.Since)
+			a.Until = q.timeNote("Since ", row.Since)
 		}
 		if row.Expect != "" {
-			a.Until = q.note("Since ", row.Since) + ". " + row.Expect + "."
+			a.Until = q.timeNote("Since ", row.Since) + ". " + row.Expect + "."
 		}
 		all = append(all, a)
 	}
 	if n := seen.Dead; n > 0 {
-		all = append(all, alarm{Tone: "bad", Icon: "icon-dead-letters", Title: plural(n, "dead letter") + ".", Text: "They failed for good and wait for a person: nothing tries them again by itself.", Link: q.link("/dead-letters"), Name: "See the dead letters", Act: "Bring them back", Go: q.link("/redrives/new?all=true")})
+		all = append(all, alarm{Tone: "bad", Icon: "icon-dead-letters", Title: plural(n, "dead letter") + ".", Text: "They failed for good and are not retried automatically.", Link: q.link("/dead-letters"), Name: "View dead letters", Act: "Redrive all", Go: q.link("/redrives/new?all=true")})
 	}
-	return append(all, q.unseen(seen)...)
+	return append(all, q.groupAlarms(seen)...)
 }
 
-// unseen are the error groups that came back, and those that are new.
-func (q *ask) unseen(seen glance) (all []alarm) {
+// groupAlarms returns the alarms for regressed and for new error groups.
+func (q *request) groupAlarms(seen snapshot) (all []alarm) {
 	regressed := seen.regressed
 	if n := len(regressed); n > 0 {
-		all = append(all, alarm{Tone: "bad", Icon: "icon-redrives", Title: plural(n, "error group") + " came back.", Text: "Somebody had resolved " + them(n) + ": " + names(regressed) + ".", Link: q.link("/failures?status=regressed"), Name: "See what regressed"})
+		all = append(all, alarm{Tone: "bad", Icon: "icon-redrives", Title: plural(n, "error group") + " regressed.", Text: "Resolved earlier and failing again: " + codeNames(regressed) + ".", Link: q.link("/failures?status=regressed"), Name: "View regressed"})
 	}
 	open := slices.DeleteFunc(slices.Clone(seen.open), func(g holdfast.ErrorGroup) bool { return !isNew(g, q) })
 	if n := len(open); n > 0 {
-		all = append(all, alarm{Tone: "hold", Icon: "icon-failures", Title: plural(n, "new error group") + " within a day.", Text: names(open) + ".", Link: q.link("/failures?sort=hour"), Name: "See what fails most"})
+		all = append(all, alarm{Tone: "hold", Icon: "icon-failures", Title: plural(n, "new error group") + " in the last 24 hours.", Text: codeNames(open) + ".", Link: q.link("/failures?sort=hour"), Name: "View most frequent"})
 	}
 	return all
 }
 
-func them(n int) string {
-	if n == 1 {
-		return "it"
-	}
-	return "them"
-}
-
-// names are the codes of error groups, each once, a few of them.
-func names(groups []holdfast.ErrorGroup) string {
+// codeNames returns the codes of error groups, each once and at most four.
+func codeNames(groups []holdfast.ErrorGroup) string {
 	var codes []string
 	for _, g := range groups {
 		if !slices.Contains(codes, g.Code) {
@@ -253,8 +246,8 @@ func names(groups []holdfast.ErrorGroup) string {
 	return text
 }
 
-// fingerprint is the error group that the path names.
-func (q *ask) fingerprint() string {
+// fingerprint returns the fingerprint in the path.
+func (q *request) fingerprint() string {
 	text := q.PathValue("fingerprint")
 	if plain, err := url.PathUnescape(text); err == nil {
 		return plain

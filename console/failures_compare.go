@@ -6,43 +6,43 @@ import (
 	"strings"
 )
 
-// A comparison is what texts have in common, with gaps where they differ.
+// A comparison is the common text of several texts, with gaps where they differ.
 type comparison struct {
-	Of     int // texts that were compared
+	Of     int // number of compared texts
 	Pieces []piece
 	Gaps   []gap
 }
 
-// A piece is a stretch of the common text, or a gap in it when Gap is its number.
+// A piece is a part of the common text, or the gap with number Gap.
 type piece struct {
 	Text string
 	Gap  int
 }
 
-// A gap is where texts differ: the values that stand there, the most frequent first.
+// A gap is a place where texts differ, with its values, the most frequent first.
 type gap struct {
 	Number   int
 	Distinct int
 	Values   []gapValue
 }
 
-// A gapValue is one of them, with how many texts have it.
+// A gapValue is a value of a gap and the number of texts that have it.
 type gapValue struct {
 	Text  string
 	Times int
 }
 
 const (
-	mostCompared = 4 << 10 // bytes of each text
-	mostGaps     = 12
-	valuesOfGap  = 5
+	maxCompared = 4 << 10 // bytes of each text
+	maxGaps     = 12
+	valuesOfGap = 5
 )
 
-// compareTexts lays texts side by side, word by word. Texts with another number of words than most of them are left out: they are of another make.
+// compareTexts compares texts word by word. It leaves out texts whose number of words is not the most frequent one.
 func compareTexts(texts []string) comparison {
 	byLength, usual := map[int][][]string{}, 0
 	for _, text := range texts {
-		words := strings.Fields(cut(text, mostCompared))
+		words := strings.Fields(truncate(text, maxCompared))
 		byLength[len(words)] = append(byLength[len(words)], words)
 	}
 	for length, all := range byLength {
@@ -64,7 +64,7 @@ func compareTexts(texts []string) comparison {
 	return c
 }
 
-// column counts the words at one place.
+// column counts the words at one position.
 func column(all [][]string, i int) (values []gapValue) {
 	for _, words := range all {
 		at := slices.IndexFunc(values, func(v gapValue) bool { return v.Text == words[i] })
@@ -76,7 +76,7 @@ func column(all [][]string, i int) (values []gapValue) {
 	return values
 }
 
-// put adds one place: a word that is the same in all texts, or a gap. After too many gaps the rest is one.
+// put adds one position: a word that is the same in all texts, or a gap. After maxGaps gaps, further differences are shown as an ellipsis.
 func (c *comparison) put(values []gapValue) {
 	last := len(c.Pieces) - 1
 	switch {
@@ -84,7 +84,7 @@ func (c *comparison) put(values []gapValue) {
 		c.Pieces[last].Text += " " + values[0].Text
 	case len(values) == 1:
 		c.Pieces = append(c.Pieces, piece{Text: values[0].Text})
-	case len(c.Gaps) == mostGaps:
+	case len(c.Gaps) == maxGaps:
 		if last >= 0 && c.Pieces[last].Text != "…" {
 			c.Pieces = append(c.Pieces, piece{Text: "…"})
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestWhatVariesBetweenTextsIsFound(t *testing.T) {
+func TestDifferencesBetweenTextsAreFound(t *testing.T) {
 	c := compareTexts([]string{"host a gave 503 twice", "host b gave 503 twice", "host a gave 500 twice", "something else"})
 	var text []string
 	for _, one := range c.Pieces {
@@ -29,7 +29,7 @@ func TestWhatVariesBetweenTextsIsFound(t *testing.T) {
 	for range 100 {
 		long = append(long, "x")
 	}
-	if c := compareTexts([]string{strings.Join(long, "a "), strings.Join(long, "b ")}); len(c.Gaps) > mostGaps || len(c.Pieces) > 2*mostGaps+2 {
+	if c := compareTexts([]string{strings.Join(long, "a "), strings.Join(long, "b ")}); len(c.Gaps) > maxGaps || len(c.Pieces) > 2*maxGaps+2 {
 		t.Errorf("%d gaps, %d pieces", len(c.Gaps), len(c.Pieces))
 	}
 }
@@ -46,8 +46,8 @@ func TestAChartHasABarForEveryStepAndForgetsNothing(t *testing.T) {
 			t.Errorf("%s: %d bars, the last %+v, in all %+v", s.Name, len(all), last, sum(all))
 		}
 		made := clock{zone: time.UTC}.failuresChart(s, all)
-		if n := strings.Count(string(made.Picture), "data-readout="); n != len(all) || len(made.Lines) != 1 || len(made.Feet) != chartFeet {
-			t.Errorf("%s: %d readouts, lines %v, feet %v", s.Name, n, made.Lines, made.Feet)
+		if n := strings.Count(string(made.Picture), "data-readout="); n != len(all) || len(made.Lines) != 1 || len(made.Ticks) != chartTicks {
+			t.Errorf("%s: %d readouts, lines %v, ticks %v", s.Name, n, made.Lines, made.Ticks)
 		}
 	}
 	if got := []int{ceiling(0), ceiling(3), ceiling(11), ceiling(99), ceiling(1001)}; got[0] != 1 || got[1] != 4 || got[2] != 20 || got[3] != 100 || got[4] != 2000 {

@@ -9,152 +9,149 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A groupPage is all about one error group.
-type groupPage struct {
-	troubleRow
+// An errorGroupPage is the data of the page of an error group.
+type errorGroupPage struct {
+	errorGroupRow
 	ops.Trouble
-	Spans    []choice
-	Span     string
-	Chart    chart
-	Counts   []tile
-	Samples  []sample
-	Words    comparison
-	Same     []feature
-	Letters  []ops.DeadLetter
-	Retrying []holdfast.Job
-	Notes    []holdfast.Event
-	Why      string // which rule classified the newest failure, and what the policy did with it
-	WhyJob   holdfast.ID
-	Audit    string
-	Jobs     string // address of all jobs whose last failure it was
-	Retries  string
-	Judged   bool // a person said what is to become of it
-	Untold   int  // failures that are left until it is open again
+	Spans        []choice
+	Span         string
+	Chart        chart
+	Counts       []tile
+	Samples      []sample
+	Words        comparison
+	Same         []fact
+	Letters      []ops.DeadLetter
+	Retrying     []holdfast.Job
+	Notes        []holdfast.Event
+	Why          string // how the newest failure was classified, and what the policy decided
+	WhyJob       holdfast.ID
+	Audit        string
+	Jobs         string // URL of all jobs whose last failure is in the group
+	Retries      string
+	Triaged      bool // a person acknowledged, ignored or resolved it
+	FailuresLeft int  // failures until an ignored group is open again
 }
 
-// A feature is a name and what it is.
-type feature struct{ Name, Value string }
-
-// A sample is one failure of an error group.
+// A sample is a failure of an error group.
 type sample struct {
 	Job     holdfast.ID
 	Kind    string
 	State   holdfast.State
 	At      time.Time
-	Title   string // the first line of its detail, or else its message
+	Title   string // first line of its detail, or else its message
 	Detail  string
 	Cut     bool
-	Context []feature
+	Context []fact
 }
 
 const (
-	mostSamples = 5
-	mostDetail  = 64 << 10
-	mostLetters = 10
+	maxSamples = 5
+	maxDetail  = 64 << 10
+	maxLetters = 10
 )
 
-// failure shows one error group.
-func (c *Console) failure(q *ask) (page, error) {
-	at, err := q.chosenSpan(troubleSpans, "24h")
+// failure renders the page of an error group.
+func (c *Console) failure(q *request) (page, error) {
+	at, err := q.chosenSpan(errorGroupSpans, "24h")
 	if err != nil {
 		return page{}, err
 	}
-	trouble, err := q.desk.ErrorGroup(q.ctx, q.fingerprint())
+	found, err := q.desk.ErrorGroup(q.ctx, q.fingerprint())
 	if err != nil {
 		return page{}, err
 	}
-	rows := []troubleRow{q.row(trouble.Group)}
-	at = q.closely(rows, at)
+	rows := []errorGroupRow{q.row(found.Group)}
+	at = q.bestSpan(rows, at)
 	if err := q.trend(rows, at); err != nil {
 		return page{}, err
 	}
-	f := groupPage{troubleRow: rows[0], Trouble: trouble, Span: at.Name, Spans: q.spanChoices(troubleSpans, at)}
-	f.Chart = q.prefs.clock().troubleChart(at, f.Trend.Failures, q.now)
-	f.Jobs = q.jobs("fingerprint:" + trouble.Group.Fingerprint)
-	f.Retries = q.jobs("is:retrying", "fingerprint:"+trouble.Group.Fingerprint)
-	f.Audit = q.link("/audit?subject=error/" + trouble.Group.Fingerprint)
-	f.Judged = f.Status == holdfast.Acknowledged || f.Status == holdfast.Ignored || f.Status == holdfast.Resolved
-	f.Untold = max(0, f.UntilCount-f.Failures)
+	f := errorGroupPage{errorGroupRow: rows[0], Trouble: found, Span: at.Name, Spans: q.spanChoices(errorGroupSpans, at)}
+	f.Chart = q.prefs.clock().errorGroupChart(at, f.Trend.Failures, q.now)
+	f.Jobs = q.jobs("fingerprint:" + found.Group.Fingerprint)
+	f.Retries = q.jobs("is:retrying", "fingerprint:"+found.Group.Fingerprint)
+	f.Audit = q.link("/audit?subject=error/" + found.Group.Fingerprint)
+	f.Triaged = f.Status == holdfast.Acknowledged || f.Status == holdfast.Ignored || f.Status == holdfast.Resolved
+	f.FailuresLeft = max(0, f.UntilCount-f.Failures)
 	f.count(q)
-	f.sample(trouble.Jobs)
-	for _, event := range trouble.Story {
+	f.sample(found.Jobs)
+	for _, event := range found.Story {
 		if event.Name == "note" {
 			f.Notes = append(f.Notes, event)
 		}
 	}
-	if err := f.ask(q); err != nil {
+	if err := f.readJobs(q); err != nil {
 		return page{}, err
 	}
-	return page{name: "failure", title: trouble.Group.Code, here: "failures", topics: []string{"failures", "jobs", "feed"}, data: &f}, nil
+	return page{name: "failure", title: found.Group.Code, here: "failures", topics: []string{"failures", "jobs", "feed"}, data: &f}, nil
 }
 
-// count makes the numbers at the top.
-func (f *groupPage) count(q *ask) {
+// count sets the numbers at the top of the page.
+func (f *errorGroupPage) count(q *request) {
 	for _, one := range []struct {
 		title, span string
 		n           int
 	}{{"Last hour", "1h", f.LastHour}, {"Last 3 hours", "6h", f.Last3Hours}, {"Last 24 hours", "24h", f.LastDay}, {"Last 7 days", "7d", f.LastWeek}} {
-		f.Counts = append(f.Counts, tile{Title: one.title, Value: num(one.n), Link: q.otherwise("span", one.span), Note: "failed attempts"})
+		f.Counts = append(f.Counts, tile{Title: one.title, Value: num(one.n), Link: q.withQuery("span", one.span), Note: "failed attempts"})
 	}
-	dead := tile{Title: "Dead letters", Value: lettered(f.Dead()), Link: f.DeadAt, Note: "wait for a person", State: tone(f.Dead() > 0, "bad")}
+	dead := tile{Title: "Dead letters", Value: deadCount(f.Dead()), Link: f.DeadAt, Note: "not retried automatically", State: toneIf(f.Dead() > 0, "bad")}
 	f.Counts = append(f.Counts, dead)
 }
 
-// Dead is how many dead letters of the group there are, as far as they were counted.
-func (f *groupPage) Dead() int { return max(f.troubleRow.Dead, f.Trouble.Dead) }
+// Dead returns the number of dead letters of the group, as far as they were counted.
+func (f *errorGroupPage) Dead() int { return max(f.errorGroupRow.Dead, f.Trouble.Dead) }
 
-// sample takes what the newest jobs say, and what differs between them.
-func (f *groupPage) sample(jobs []holdfast.Job) {
+// sample sets the samples of the newest jobs, and what differs between them.
+func (f *errorGroupPage) sample(jobs []holdfast.Job) {
 	var texts []string
 	for _, job := range jobs {
 		if job.LastFailure == nil {
 			continue
 		}
 		texts = append(texts, job.LastFailure.Detail)
-		told := slices.ContainsFunc(f.Samples, func(one sample) bool { return one.Detail == cut(job.LastFailure.Detail, mostDetail) })
-		if told || len(f.Samples) == mostSamples {
+		shown := slices.ContainsFunc(f.Samples, func(one sample) bool { return one.Detail == truncate(job.LastFailure.Detail, maxDetail) })
+		if shown || len(f.Samples) == maxSamples {
 			continue
 		}
 		one := sample{Job: job.ID, Kind: job.Kind, State: job.State, At: job.FinishedAt, Title: headline(job.LastFailure.Detail, job.LastFailure.Message)}
 		if one.At.IsZero() {
 			one.At = job.StartedAt
 		}
-		one.Detail, one.Cut = cut(job.LastFailure.Detail, mostDetail), len(job.LastFailure.Detail) > mostDetail
-		one.Context = sorted(job.LastFailure.Context)
+		one.Detail, one.Cut = truncate(job.LastFailure.Detail, maxDetail), len(job.LastFailure.Detail) > maxDetail
+		one.Context = sortedFacts(job.LastFailure.Context)
 		f.Samples = append(f.Samples, one)
 	}
 	if len(f.Samples) == 0 {
-		f.Samples = []sample{{At: f.FirstSeen, Title: headline(f.Detail, f.Message), Detail: cut(f.Detail, mostDetail), Cut: len(f.Detail) > mostDetail}}
+		f.Samples = []sample{{At: f.FirstSeen, Title: headline(f.Detail, f.Message), Detail: truncate(f.Detail, maxDetail), Cut: len(f.Detail) > maxDetail}}
 	}
 	f.Words = compareTexts(texts)
-	f.Same = sorted(f.Trouble.Same)
+	f.Same = sortedFacts(f.Trouble.Same)
 }
 
-// headline is the first line of a text, or else another text.
-func headline(text, otherwise string) string {
+// headline returns the first line of a text, or fallback if it is empty.
+func headline(text, fallback string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if first == "" {
-		first = otherwise
+		first = fallback
 	}
-	return cut(first, 160)
+	return truncate(first, 160)
 }
 
-// sorted are facts by name.
-func sorted(all map[string]string) (facts []feature) {
+// sortedFacts returns facts sorted by name.
+func sortedFacts(all map[string]string) (facts []fact) {
 	for name, value := range all {
-		facts = append(facts, feature{name, value})
+		facts = append(facts, fact{name, value})
 	}
-	slices.SortFunc(facts, func(a, b feature) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(facts, func(a, b fact) int { return strings.Compare(a.Name, b.Name) })
 	return facts
 }
 
-// ask reads the jobs of the group, and why its newest failure was judged as it was.
-func (f *groupPage) ask(q *ask) (err error) {
-	of := holdfast.Filter{Fingerprint: f.Fingerprint, Limit: mostLetters, Look: mostLooked}
+// readJobs reads the jobs of the group, and why its newest failure was classified as it was.
+func (f *errorGroupPage) readJobs(q *request) (err error) {
+	of := holdfast.Filter{Fingerprint: f.Fingerprint, Limit: maxLetters, Look: maxScanned}
 	if f.Letters, _, err = q.desk.DeadLetters(q.ctx, of); err != nil {
 		return err
 	}
-	of.Retrying, of.Limit = true, mostRows
+	of.Retrying, of.Limit = true, maxRows
 	if f.Retrying, _, err = q.desk.Jobs(q.ctx, of); err != nil || len(f.Trouble.Jobs) == 0 {
 		return err
 	}

@@ -9,28 +9,28 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A troubleRow is an error group as lists show it.
-type troubleRow struct {
+// An errorGroupRow is an error group in a list.
+type errorGroupRow struct {
 	holdfast.ErrorGroup
-	Link    string
-	Look    statusLook
-	New     bool
-	Line    string // the first line of what the first failure said in detail
-	Where   []string
-	Spark   []int
-	Dead    int
-	DeadAt  string // address of its dead letters
-	Redrive string
-	Trend   holdfast.ErrorTrend
-	Parts   []part
-	Fate    string // the same in words, without what is none
+	Link        string
+	StatusBadge statusBadge
+	New         bool
+	Line        string // first line of the detail of the first failure
+	Where       []string
+	Spark       []int
+	Dead        int
+	DeadAt      string // URL of its dead letters
+	Redrive     string
+	Trend       holdfast.ErrorTrend
+	Parts       []part
+	Outcomes    string // Parts in words, without zeros
 }
 
-// A statusLook is how a status is shown: a word, a shape and a colour.
-type statusLook struct{ Word, Tone, Shape string }
+// A statusBadge is a status with its word, colour and shape.
+type statusBadge struct{ Word, Tone, Shape string }
 
-// statusLooks are how the statuses of error groups look.
-var statusLooks = map[holdfast.Status]statusLook{
+// statusBadges are the badges of the statuses of error groups.
+var statusBadges = map[holdfast.Status]statusBadge{
 	holdfast.Open:         {"open", "bad", "shape-failed"},
 	holdfast.Regressed:    {"regressed", "bad", "icon-redrives"},
 	holdfast.Acknowledged: {"acknowledged", "running", "icon-person"},
@@ -38,27 +38,27 @@ var statusLooks = map[holdfast.Status]statusLook{
 	holdfast.Resolved:     {"resolved", "good", "shape-complete"},
 }
 
-// row makes a row of an error group.
-func (q *ask) row(g holdfast.ErrorGroup) troubleRow {
-	r := troubleRow{ErrorGroup: g, Link: q.link("/failures/" + g.Fingerprint), Look: statusLooks[g.Status], New: isNew(g, q)}
+// row returns the row of an error group.
+func (q *request) row(g holdfast.ErrorGroup) errorGroupRow {
+	r := errorGroupRow{ErrorGroup: g, Link: q.link("/failures/" + g.Fingerprint), StatusBadge: statusBadges[g.Status], New: isNew(g, q)}
 	if r.New {
-		r.Look = statusLook{"new", "bad", "shape-failed"}
+		r.StatusBadge = statusBadge{"new", "bad", "shape-failed"}
 	}
 	r.Line, _, _ = strings.Cut(strings.TrimSpace(g.Detail), "\n")
-	r.Line = cut(r.Line, 300)
+	r.Line = truncate(r.Line, 300)
 	r.Where = g.Kinds[:min(len(g.Kinds), 3)]
 	r.DeadAt = q.jobs("is:dead", "fingerprint:"+g.Fingerprint)
 	r.Redrive = q.link("/redrives/new?fingerprint=" + g.Fingerprint)
 	return r
 }
 
-// isNew reports whether nobody can have seen the group for long.
-func isNew(g holdfast.ErrorGroup, q *ask) bool {
-	return g.Status == holdfast.Open && q.now.Sub(g.FirstSeen) < newTroubles
+// isNew reports whether an open group was first seen within newWithin.
+func isNew(g holdfast.ErrorGroup, q *request) bool {
+	return g.Status == holdfast.Open && q.now.Sub(g.FirstSeen) < newWithin
 }
 
-// trend adds to rows how they come and go.
-func (q *ask) trend(rows []troubleRow, at span) error {
+// trend adds the trend and the outcomes to rows.
+func (q *request) trend(rows []errorGroupRow, at span) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -72,54 +72,54 @@ func (q *ask) trend(rows []troubleRow, at span) error {
 	}
 	for _, one := range trends {
 		if i := slices.Index(names, one.Fingerprint); i >= 0 {
-			rows[i].Trend, rows[i].Spark, rows[i].Dead, rows[i].Parts, rows[i].Fate = one, one.Failures, one.Dead, fates(one), fateWords(one)
+			rows[i].Trend, rows[i].Spark, rows[i].Dead, rows[i].Parts, rows[i].Outcomes = one, one.Failures, one.Dead, outcomeParts(one), outcomeWords(one)
 		}
 	}
 	return nil
 }
 
-// closely is the span in which rows are seen best: what began within the last hour is shown in steps of five minutes, unless a span was chosen.
-func (q *ask) closely(rows []troubleRow, at span) span {
-	young := func(r troubleRow) bool { return q.now.Sub(r.FirstSeen) < time.Hour }
-	if q.text("span") != "" || len(rows) == 0 || slices.ContainsFunc(rows, func(r troubleRow) bool { return !young(r) }) {
+// bestSpan returns the shortest span if all groups are younger than an hour and the visitor chose none; otherwise at.
+func (q *request) bestSpan(rows []errorGroupRow, at span) span {
+	young := func(r errorGroupRow) bool { return q.now.Sub(r.FirstSeen) < time.Hour }
+	if q.text("span") != "" || len(rows) == 0 || slices.ContainsFunc(rows, func(r errorGroupRow) bool { return !young(r) }) {
 		return at
 	}
-	return troubleSpans[0]
+	return errorGroupSpans[0]
 }
 
-// mostLettered is where dead letters of one error group stop being counted: there are that many, or more.
-const mostLettered = 1000
+// maxDeadCounted is where counting the dead letters of one error group stops.
+const maxDeadCounted = 1000
 
-// lettered is a count of dead letters of one error group.
-func lettered(n int) string {
-	if n >= mostLettered {
-		return num(mostLettered) + "+"
+// deadCount formats the number of dead letters of one error group.
+func deadCount(n int) string {
+	if n >= maxDeadCounted {
+		return num(maxDeadCounted) + "+"
 	}
 	return num(n)
 }
 
-// Letters are the dead letters of the row, in words.
-func (r troubleRow) Letters() string {
+// Letters returns the number of dead letters in words.
+func (r errorGroupRow) Letters() string {
 	if r.Dead == 1 {
 		return "1 dead letter"
 	}
-	return lettered(r.Dead) + " dead letters"
+	return deadCount(r.Dead) + " dead letters"
 }
 
-// fates are what became of the jobs that met an error group.
-func fates(t holdfast.ErrorTrend) []part {
+// outcomeParts returns how the jobs of an error group ended.
+func outcomeParts(t holdfast.ErrorTrend) []part {
 	return []part{
-		{t.Recovered, "good", plural(t.Recovered, "job") + " recovered"}, {t.Live, "hold", plural(t.Live, "job") + " under way"}, {t.Failed, "bad", plural(t.Failed, "job") + " still failed"},
+		{t.Recovered, "good", plural(t.Recovered, "job") + " recovered"}, {t.Live, "hold", plural(t.Live, "job") + " in progress"}, {t.Failed, "bad", plural(t.Failed, "job") + " still failed"},
 	}
 }
 
-// fateWords say what became of them, without what is none.
-func fateWords(t holdfast.ErrorTrend) string {
+// outcomeWords returns the outcomes in words, without zeros.
+func outcomeWords(t holdfast.ErrorTrend) string {
 	var words []string
 	for _, one := range []struct {
 		n    int
 		word string
-	}{{t.Recovered, "recovered"}, {t.Live, "under way"}, {t.Failed, "failed"}} {
+	}{{t.Recovered, "recovered"}, {t.Live, "in progress"}, {t.Failed, "failed"}} {
 		if one.n > 0 {
 			words = append(words, num(one.n)+" "+one.word)
 		}
@@ -127,15 +127,15 @@ func fateWords(t holdfast.ErrorTrend) string {
 	return strings.Join(words, ", ")
 }
 
-// newTroubles are the error groups that came back or are new, and failed within a day.
-func (q *ask) newTroubles(seen glance) ([]troubleRow, error) {
-	var rows []troubleRow
+// newErrorGroups returns the regressed and the new error groups that failed in the last 24 hours.
+func (q *request) newErrorGroups(seen snapshot) ([]errorGroupRow, error) {
+	var rows []errorGroupRow
 	for _, g := range slices.Concat(seen.regressed, seen.open) {
 		if g.LastDay > 0 && (g.Status == holdfast.Regressed || isNew(g, q)) {
 			rows = append(rows, q.row(g))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b troubleRow) int { return cmp.Compare(b.LastHour, a.LastHour) })
-	rows = rows[:min(len(rows), mostRows)]
-	return rows, q.trend(rows, q.closely(rows, troubleSpans[2]))
+	slices.SortStableFunc(rows, func(a, b errorGroupRow) int { return cmp.Compare(b.LastHour, a.LastHour) })
+	rows = rows[:min(len(rows), maxRows)]
+	return rows, q.trend(rows, q.bestSpan(rows, errorGroupSpans[2]))
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// mountGroups mounts the list of groups, the page of one, and what a person can say to it.
+// mountGroups mounts the list of groups, the page of a group and its actions.
 func (c *Console) mountGroups() {
-	c.see("/groups", groupsScreen)
-	c.see("/groups/{id}", groupScreen)
-	c.do("/groups/{id}/retry", apikey.Operator, retryGroup)
-	c.do("/groups/{id}/cancel", apikey.Operator, cancelGroup)
-	c.do("/groups/{id}/seal", apikey.Operator, sealGroup)
+	c.handlePage("/groups", groupsScreen)
+	c.handlePage("/groups/{id}", groupScreen)
+	c.handleAction("/groups/{id}/retry", apikey.Operator, retryGroup)
+	c.handleAction("/groups/{id}/cancel", apikey.Operator, cancelGroup)
+	c.handleAction("/groups/{id}/seal", apikey.Operator, sealGroup)
 }
 
 const (
-	// mostGroupsCounted is of how many groups under way the members are counted: each costs four questions.
-	mostGroupsCounted = 12
-	// mostGroupJobs is where counting the members of a group in the list stops. Its own page counts all of them.
-	mostGroupJobs = 1000
+	// maxGroupsCounted is the number of unsettled groups in the list whose members are counted. Each costs four queries.
+	maxGroupsCounted = 12
+	// maxGroupJobs is where counting the members of a group in the list stops. The page of the group counts all of them.
+	maxGroupJobs = 1000
 )
 
-// A groupList is the page of all groups.
+// A groupList is the data of the groups page.
 type groupList struct {
 	State, Name, Owner string
 	Tabs               []groupTab
@@ -34,24 +34,24 @@ type groupList struct {
 	Pager              struct{ First, Next string }
 }
 
-// A groupTab narrows the list to a state.
+// A groupTab filters the list by a state.
 type groupTab struct {
 	Name, Link string
 	Here       bool
 }
 
-// A groupRow is a group, and how far it is.
+// A groupRow is a group with its progress.
 type groupRow struct {
 	holdfast.Group
-	Title string
-	Sign  sign
-	Says  string // how its members stand, in words
-	Parts []part
-	Next  string // the kinds of the jobs that follow
+	Title      string
+	StateBadge stateBadge
+	Summary    string // the states of its members, in words
+	Parts      []part
+	Next       string // kinds of the follow-up jobs
 }
 
-// groupsScreen lists groups, the newest first.
-func groupsScreen(q *ask) (page, error) {
+// groupsScreen renders the list of groups, the newest first.
+func groupsScreen(q *request) (page, error) {
 	shown := groupList{State: q.text("state"), Name: q.text("name"), Owner: q.text("owner")}
 	groups, next, err := q.desk.Groups(q.ctx, holdfast.GroupFilter{State: holdfast.GroupState(shown.State), Name: shown.Name, Owner: shown.Owner, Limit: 50, Cursor: q.text("cursor")})
 	if err != nil {
@@ -61,8 +61,8 @@ func groupsScreen(q *ask) (page, error) {
 	for _, one := range groups {
 		row := groupRowOf(one)
 		if !one.State.Settled() {
-			row.Says = ""
-			if counted++; counted <= mostGroupsCounted {
+			row.Summary = ""
+			if counted++; counted <= maxGroupsCounted {
 				if err := q.groupUnderWay(&row); err != nil {
 					return page{}, err
 				}
@@ -85,29 +85,29 @@ func groupsScreen(q *ask) (page, error) {
 	return page{name: "groups", title: "Groups", topics: []string{"groups"}, data: shown}, nil
 }
 
-// groupUnderWay counts the jobs of a group that has no outcome yet, as far as a list needs to know.
-func (q *ask) groupUnderWay(row *groupRow) error {
+// groupUnderWay counts the jobs of a group that is not settled, up to maxGroupJobs.
+func (q *request) groupUnderWay(row *groupRow) error {
 	var found [4]int
 	for n, f := range []holdfast.Filter{{State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Queued}, {State: holdfast.Processing}} {
-		f.Group, f.Look = row.ID, mostGroupJobs
+		f.Group, f.Look = row.ID, maxGroupJobs
 		count, err := q.desk.Count(q.ctx, f)
 		if err != nil {
 			return err
 		}
 		found[n] = count
-		if count >= mostGroupJobs {
-			row.Says = "more than " + num(mostGroupJobs) + " jobs"
+		if count >= maxGroupJobs {
+			row.Summary = "more than " + num(maxGroupJobs) + " jobs"
 			return nil
 		}
 	}
 	m := holdfast.Members{Complete: found[0], Failed: found[1], Queued: found[2], Processing: found[3]}
 	m.Total = m.Live() + m.Complete + m.Failed
-	row.Members, row.Parts, row.Says = m, groupParts(m), groupSays(m)
+	row.Members, row.Parts, row.Summary = m, groupParts(m), memberSummary(m)
 	return nil
 }
 
 func groupRowOf(g holdfast.Group) groupRow {
-	row := groupRow{Group: g, Title: groupTitle(g), Sign: signOfGroup(g.State), Parts: groupParts(g.Members), Says: groupSays(g.Members)}
+	row := groupRow{Group: g, Title: groupTitle(g), StateBadge: groupBadge(g.State), Parts: groupParts(g.Members), Summary: memberSummary(g.Members)}
 	var kinds []string
 	for _, then := range g.Then {
 		kinds = append(kinds, then.Draft.Kind)
@@ -116,10 +116,10 @@ func groupRowOf(g holdfast.Group) groupRow {
 	return row
 }
 
-// groupTitle is what a group is called.
+// groupTitle returns the name of a group, or its short id.
 func groupTitle(g holdfast.Group) string { return cmp.Or(g.Name, "Group "+short(g.ID)) }
 
-func signOfGroup(s holdfast.GroupState) sign {
+func groupBadge(s holdfast.GroupState) stateBadge {
 	shape := map[holdfast.GroupState]string{
 		holdfast.GroupOpen: "queued", holdfast.GroupProcessing: "processing", holdfast.GroupReady: "complete", holdfast.GroupPartial: "partial",
 		holdfast.GroupFailed: "failed", holdfast.GroupCancelled: "cancelled", holdfast.GroupExpired: "discarded",
@@ -129,10 +129,10 @@ func signOfGroup(s holdfast.GroupState) sign {
 	if s == holdfast.GroupPartial {
 		word = "PARTIAL"
 	}
-	return sign{word, cmp.Or(tone, string(s)), cmp.Or(shape, "queued")}
+	return stateBadge{word, cmp.Or(tone, string(s)), cmp.Or(shape, "queued")}
 }
 
-// groupParts are the members by where they stand, the ended first.
+// groupParts returns the members by state, ended ones first.
 func groupParts(m holdfast.Members) []part {
 	return []part{
 		{m.Complete, "good", num(m.Complete) + " complete"}, {m.Failed, "bad", num(m.Failed) + " failed"}, {m.Cancelled, "hold", num(m.Cancelled) + " cancelled"},
@@ -140,8 +140,8 @@ func groupParts(m holdfast.Members) []part {
 	}
 }
 
-// groupSays tells how members stand.
-func groupSays(m holdfast.Members) string {
+// memberSummary returns the states of the members in words.
+func memberSummary(m holdfast.Members) string {
 	if m.Total == 0 {
 		return "no members"
 	}

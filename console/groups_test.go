@@ -11,7 +11,7 @@ import (
 )
 
 func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	list := s.shows("/groups", "november campaign", "december campaign", "3 of 4 complete, 1 failed", "0 of 4 complete, 4 queued", "/groups/"+s.Partial.String())
 	if strings.Contains(list, "No groups") {
 		t.Error("groups are listed, and said not to be there")
@@ -29,19 +29,19 @@ func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
 }
 
 func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id := s.partial()
 	path := "/groups/" + id.String()
 	s.shows("/groups?state=partial", "PARTIAL", "1 of 2 complete, 1 failed")
-	s.shows(path, "PARTIAL: 1 of 2 complete, 1 failed.", "What is there can be used. What is missing is 1 member", "report</strong> when it is ready, partial or failed", "Enqueued")
+	s.shows(path, "PARTIAL: 1 of 2 complete, 1 failed.", "1 member did not complete", "report</strong> when it is ready, partial or failed", "Enqueued")
 	_, text := s.post(path+"/retry", url.Values{"reason": {"mended"}, "back": {path}})
-	if !strings.Contains(text, "1 job went round again") || !strings.Contains(text, "It is settled when the last member has ended") {
+	if !strings.Contains(text, "1 job retried") || !strings.Contains(text, "Settled when the last member has ended") {
 		t.Error("the page after a retry does not say so")
 	}
 	if g, err := s.Desk.Group(t.Context(), id); err != nil || g.Group.State != holdfast.GroupProcessing || g.Group.Generation != 2 {
 		t.Errorf("%+v, %v", g.Group, err)
 	}
-	if _, text := s.post(path+"/cancel", url.Values{"back": {path}}); !strings.Contains(text, "say why") {
+	if _, text := s.post(path+"/cancel", url.Values{"back": {path}}); !strings.Contains(text, "give a reason") {
 		t.Error("a group is cancelled without a reason")
 	}
 	s.post(path+"/cancel", url.Values{"reason": {"enough"}, "back": {path}})
@@ -51,20 +51,20 @@ func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
 }
 
 func TestAGroupInsideAnotherLeadsThereAndBack(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	inside, err := s.Store.Gather(t.Context(), holdfast.Group{Name: "the first week", Parent: s.Open})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.shows("/groups/"+s.Open.String(), "Groups inside", "the first week", "/groups/"+inside.ID.String())
+	s.shows("/groups/"+s.Open.String(), "Subgroups", "the first week", "/groups/"+inside.ID.String())
 	s.shows("/groups/"+inside.ID.String(), "december campaign", "/groups/"+s.Open.String(), "Seal")
 }
 
 func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	path := "/groups/" + s.Open.String()
-	if _, text := s.post(path+"/seal", url.Values{"back": {path}}); !strings.Contains(text, "The group is sealed") {
-		t.Error("nothing is said of the seal")
+	if _, text := s.post(path+"/seal", url.Values{"back": {path}}); !strings.Contains(text, "Group sealed") {
+		t.Error("the page does not confirm the seal")
 	}
 	if g, err := s.Desk.Group(t.Context(), s.Open); err != nil || g.Group.SealedAt.IsZero() {
 		t.Errorf("%+v, %v", g.Group, err)
@@ -72,9 +72,9 @@ func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
 }
 
 func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	for _, path := range []string{"/groups", "/groups/" + s.Partial.String(), "/queues", "/workers", "/schedules"} {
-		if text := s.shows(path); strings.Contains(text, `<form class="ask"`) {
+		if text := s.shows(path); strings.Contains(text, `<form class="popup"`) {
 			t.Errorf("%s offers a viewer to change something", path)
 		}
 	}
@@ -87,7 +87,7 @@ func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing
 
 func TestHostileTextsAreInertOnThePagesOfWork(t *testing.T) {
 	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
-	s := stage(t, apikey.Operator, func(column, text string) string {
+	s := newScene(t, apikey.Operator, func(column, text string) string {
 		switch column {
 		case "group", "owner", "reason", "worker", "message", "actor", "tag", "version":
 			return text + hostile
@@ -96,7 +96,7 @@ func TestHostileTextsAreInertOnThePagesOfWork(t *testing.T) {
 	})
 	for _, path := range []string{"/groups", "/groups/" + s.Partial.String(), "/queues", "/workers", "/schedules"} {
 		if text := s.shows(path, "&lt;script&gt;"); strings.Contains(text, "<script>alert") || strings.Contains(text, "<img src=x") {
-			t.Errorf("%s carries a stranger's markup", path)
+			t.Errorf("%s contains hostile markup", path)
 		}
 	}
 }

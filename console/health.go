@@ -12,65 +12,66 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountHealth mounts how the store and those who look after it are. What the last check found is remembered here, by whichever visitor
-// it was asked for.
+// mountHealth mounts the health page and its actions. The result of the last integrity check is kept in memory for all visitors.
 func (c *Console) mountHealth() {
-	memo := new(healthMemo)
-	c.see("/health", func(q *ask) (page, error) { return healthScreen(q, memo) })
-	c.do("/health/check", apikey.Operator, memo.check)
-	c.do("/health/duties/{name}/run", apikey.Operator, runHealthDuty)
-	c.do("/health/duties/{name}/pause", apikey.Operator, pauseHealthDuty)
-	c.do("/health/duties/{name}/resume", apikey.Operator, resumeHealthDuty)
+	checks := new(healthChecks)
+	c.handlePage("/health", func(q *request) (page, error) { return healthScreen(q, checks) })
+	c.handleAction("/health/check", apikey.Operator, checks.check)
+	c.handleAction("/health/duties/{name}/run", apikey.Operator, runHealthDuty)
+	c.handleAction("/health/duties/{name}/pause", apikey.Operator, pauseHealthDuty)
+	c.handleAction("/health/duties/{name}/resume", apikey.Operator, resumeHealthDuty)
 }
 
-// A healthPage is what is known without reading the whole store, and what the last check found.
+// A healthPage is the data of the health page: cheap figures, and the result of the last integrity check.
 type healthPage struct {
 	Tiles     []tile
 	Duties    []healthDuty
-	Late      int // duties
+	Late      int // number of late duties
 	Retention ops.Retention
 	Rules     []healthRule
 	Purged    int
-	NoRules   string // why there are none to show
+	NoRules   string // error of reading the rules
 	Check     *healthCheck
-	Busy      time.Time // a check is under way since
+	Busy      time.Time // start of a check in progress
 	Lagging   []ops.Subscribed
 }
 
-// A healthDuty is a duty as the page shows it.
+// A healthDuty is a duty on the page.
 type healthDuty struct {
 	duty.Standing
-	Does    string
-	Look    sign
-	CanWait bool // it can be paused
-	Act     string
-	Clash   bool // its last error is newer than its last good round
+	Does       string
+	StateBadge stateBadge
+	Pausable   bool // the duty can be paused and run by hand
+	Act        string
+	Failing    bool // its last error is newer than its last successful run
 }
 
-// healthRank puts duties that need somebody first.
-var healthRank = map[string]int{"late": 1, "troubled": 2, "nobody": 3, "paused": 4, "on time": 5}
+// healthRank orders duties: those that need attention first.
+var healthRank = map[string]int{"late": 1, "failing": 2, "no worker": 3, "paused": 4, "on time": 5}
 
-// A healthRule is a rule of retention in words.
+// A healthRule is a retention rule in words.
 type healthRule struct{ Name, Which, Keeps string }
 
-// healthPatience is how late a duty may be before it is called late: beats are reported every five seconds.
-const healthPatience = 5 * time.Second
+// lateAfter is the delay after which a duty is late. Workers report their duties every five seconds.
+const lateAfter = 5 * time.Second
 
-func healthScreen(q *ask, memo *healthMemo) (page, error) {
+func healthScreen(q *request, checks *healthChecks) (page, error) {
 	shown := healthPage{}
-	shown.Check, shown.Busy = memo.now()
+	shown.Check, shown.Busy = checks.now()
 	duties, err := q.desk.Duties(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
 	for _, one := range duties {
 		row := q.healthDuty(one)
-		if row.Look.Word == "late" {
+		if row.StateBadge.Word == "late" {
 			shown.Late++
 		}
 		shown.Duties = append(shown.Duties, row)
 	}
-	slices.SortStableFunc(shown.Duties, func(a, b healthDuty) int { return cmp.Compare(healthRank[a.Look.Word], healthRank[b.Look.Word]) })
+	slices.SortStableFunc(shown.Duties, func(a, b healthDuty) int {
+		return cmp.Compare(healthRank[a.StateBadge.Word], healthRank[b.StateBadge.Word])
+	})
 	q.healthRetention(&shown)
 	if shown.Tiles, err = q.healthTiles(&shown); err != nil {
 		return page{}, err
@@ -78,8 +79,8 @@ func healthScreen(q *ask, memo *healthMemo) (page, error) {
 	return page{name: "health", title: "Health", topics: []string{"workers", "feed"}, data: shown}, nil
 }
 
-// healthTiles are the figures at the top. Each is cheap to ask for.
-func (q *ask) healthTiles(shown *healthPage) ([]tile, error) {
+// healthTiles returns the figures at the top of the page. All are cheap queries.
+func (q *request) healthTiles(shown *healthPage) ([]tile, error) {
 	asked := time.Now()
 	jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{Limit: 1})
 	if err != nil {
@@ -98,37 +99,37 @@ func (q *ask) healthTiles(shown *healthPage) ([]tile, error) {
 	if err != nil {
 		return nil, err
 	}
-	feed := tile{Title: "Feed", Value: num(latest.Head), Link: q.link("/audit"), Note: "Nothing was told yet"}
+	feed := tile{Title: "Feed", Value: num(latest.Head), Link: q.link("/audit"), Note: "No events yet"}
 	if n := len(latest.Events); n > 0 {
-		feed.Note = q.note("Numbered events, the last ", latest.Events[n-1].At)
+		feed.Note = q.timeNote("Numbered events, last ", latest.Events[n-1].At)
 	}
 	return []tile{
-		{Title: "The store answers in", Value: took(max(answered, time.Microsecond)), Note: "One question, asked just now"},
-		healthClock(jobs, asked.Add(answered/2), answered), healthCrew(q, workers), healthLate(shown), feed, healthLag(q, subscribed, shown),
+		{Title: "Store response time", Value: formatDuration(max(answered, time.Microsecond)), Note: "One query, just now"},
+		healthClock(jobs, asked.Add(answered/2), answered), healthWorkers(q, workers), healthLate(shown), feed, healthLag(q, subscribed, shown),
 	}, nil
 }
 
-// healthClock compares the store's clock with this server's. A question takes a while, so a small difference is none.
+// healthClock compares the clock of the store with the clock of this server. Differences within the duration of the query are ignored.
 func healthClock(jobs []holdfast.Job, at time.Time, within time.Duration) tile {
-	t := tile{Title: "Clocks differ by", Value: "?", Note: "Not known: the store has no job to ask about"}
+	t := tile{Title: "Clock difference", Value: "?", Note: "Unknown: the store has no jobs"}
 	if len(jobs) == 0 || jobs[0].AsOf.IsZero() {
 		return t
 	}
 	apart := jobs[0].AsOf.Sub(at).Abs()
-	t.Note = "The store's against this server's"
+	t.Note = "Store against this server"
 	if apart <= max(within, 50*time.Millisecond) {
 		t.Value, apart = "0 s", 0
 	} else {
-		t.Value = took(apart)
+		t.Value = formatDuration(apart)
 	}
 	if apart > 2*time.Second {
-		t.State, t.Note = "hold", "The store's clock is the one that counts; set this server's right"
+		t.State, t.Note = "hold", "The clock of the store applies; correct this server's clock"
 	}
 	return t
 }
 
-func healthCrew(q *ask, workers []holdfast.Presence) tile {
-	t := tile{Title: "Workers alive", Value: num(len(workers)), Link: q.link("/workers"), Note: "Nobody works: start a worker", State: "bad"}
+func healthWorkers(q *request, workers []holdfast.Presence) tile {
+	t := tile{Title: "Workers alive", Value: num(len(workers)), Link: q.link("/workers"), Note: "Start a worker", State: "bad"}
 	versions := map[string]bool{}
 	for _, one := range workers {
 		versions[one.Version] = true
@@ -138,31 +139,31 @@ func healthCrew(q *ask, workers []holdfast.Presence) tile {
 	case len(versions) > 1:
 		t.State, t.Note = "", plural(len(versions), "version")+" of the application"
 	default:
-		t.State, t.Note = "", "All of one version"
+		t.State, t.Note = "", "All on one version"
 	}
 	return t
 }
 
 func healthLate(shown *healthPage) tile {
-	t := tile{Title: "Duties late", Value: num(shown.Late), Link: "#duties", Note: fmt.Sprintf("Of %d that workers perform", len(shown.Duties))}
+	t := tile{Title: "Late duties", Value: num(shown.Late), Link: "#duties", Note: fmt.Sprintf("of %d duties", len(shown.Duties))}
 	switch {
 	case len(shown.Duties) == 0:
-		t.State, t.Note = "hold", "No worker reports any"
+		t.State, t.Note = "hold", "No worker reports duties"
 	case shown.Late > 0:
 		t.State = "bad"
 	}
 	return t
 }
 
-func healthLag(q *ask, subscribed []ops.Subscribed, shown *healthPage) tile {
-	t := tile{Title: "Subscriptions behind", Value: "0", Link: q.link("/deliveries"), Note: "Nobody is subscribed"}
+func healthLag(q *request, subscribed []ops.Subscribed, shown *healthPage) tile {
+	t := tile{Title: "Subscriptions behind", Value: "0", Link: q.link("/deliveries"), Note: "No subscriptions"}
 	for _, one := range subscribed {
 		if one.Lag > 1000 {
 			shown.Lagging = append(shown.Lagging, one)
 		}
 	}
 	if len(subscribed) > 0 {
-		t.Value, t.Note = num(len(shown.Lagging)), fmt.Sprintf("Of %d, by more than 1,000 events", len(subscribed))
+		t.Value, t.Note = num(len(shown.Lagging)), fmt.Sprintf("of %d, by more than 1,000 events", len(subscribed))
 	}
 	if len(shown.Lagging) > 0 {
 		t.State = "hold"
@@ -170,8 +171,8 @@ func healthLag(q *ask, subscribed []ops.Subscribed, shown *healthPage) tile {
 	return t
 }
 
-// healthRetention says how long ended jobs are kept.
-func (q *ask) healthRetention(shown *healthPage) {
+// healthRetention sets the retention rules.
+func (q *request) healthRetention(shown *healthPage) {
 	var err error
 	if shown.Retention, err = q.desk.Retention(q.ctx); err != nil {
 		shown.NoRules = sentence(err)
@@ -185,7 +186,7 @@ func (q *ask) healthRetention(shown *healthPage) {
 	}
 }
 
-// healthWhich says which jobs a rule is about.
+// healthWhich returns which jobs a rule matches.
 func healthWhich(r holdfast.Retain) string {
 	words := ""
 	for _, one := range [][2]string{{"state", string(r.State)}, {"kind", r.Kind}, {"owner", r.Owner}, {"code", r.Code}, {"group", string(r.Group)}} {
@@ -202,9 +203,9 @@ func healthWhich(r holdfast.Retain) string {
 func healthKeeps(lasting time.Duration) string {
 	switch {
 	case lasting == holdfast.Forever:
-		return "for ever"
+		return "forever"
 	case lasting == 0:
-		return "not at all"
+		return "deleted at once"
 	}
-	return took(lasting)
+	return formatDuration(lasting)
 }

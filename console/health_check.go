@@ -8,53 +8,53 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A healthMemo remembers the last check. One runs at a time: it reads the whole store.
-type healthMemo struct {
+// healthChecks keeps the result of the last integrity check. One check runs at a time, because it reads the whole store. It is safe for concurrent use.
+type healthChecks struct {
 	mu   sync.Mutex
-	busy time.Time // since when one is under way
+	busy time.Time // start of the check in progress; zero if none runs
 	last *healthCheck
 }
 
-// A healthCheck is what a check found.
+// A healthCheck is the result of an integrity check.
 type healthCheck struct {
 	At      time.Time
 	Took    time.Duration
 	By      string
 	Healthy bool
-	Whole   int // jobs
+	Whole   int // number of jobs
 	States  []healthState
-	Broken  []healthPromise
-	Rows    int // that break a promise
+	Broken  []brokenInvariant
+	Rows    int // rows that violate an invariant
 }
 
-// A healthState is how many jobs there are in a state.
+// A healthState is the number of jobs in a state.
 type healthState struct {
 	State holdfast.State
 	Jobs  int
 	Link  string
 }
 
-// A healthPromise is one that is broken, and by what.
-type healthPromise struct {
+// A brokenInvariant is a violated invariant with the rows that violate it.
+type brokenInvariant struct {
 	Rule string
-	Rows []healthBroken
-	Many bool // there may be more: a promise names a hundred rows at the most
+	Rows []brokenRow
+	Many bool // there may be more: a check lists at most a hundred rows of an invariant
 }
 
-// A healthBroken is a row that breaks a promise.
-type healthBroken struct{ Row, Link, Detail string }
+// A brokenRow is a row that violates an invariant.
+type brokenRow struct{ Row, Link, Detail string }
 
 const healthMany = 100
 
-// now is what is remembered, and since when a check is under way.
-func (m *healthMemo) now() (*healthCheck, time.Time) {
+// now returns the last result, and the start of a check in progress.
+func (m *healthChecks) now() (*healthCheck, time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, m.busy
 }
 
-// begin reports whether a check may begin.
-func (m *healthMemo) begin(now time.Time) bool {
+// begin marks a check as running. It returns false if one runs already.
+func (m *healthChecks) begin(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.busy.IsZero() {
@@ -64,8 +64,8 @@ func (m *healthMemo) begin(now time.Time) bool {
 	return true
 }
 
-// end remembers what a check found; one that did not come to its end leaves the last.
-func (m *healthMemo) end(found *healthCheck) {
+// end stores the result of a check. A check that failed leaves the last result.
+func (m *healthChecks) end(found *healthCheck) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy = time.Time{}
@@ -74,11 +74,11 @@ func (m *healthMemo) end(found *healthCheck) {
 	}
 }
 
-// check puts every promise to the test. It ends when whoever asked goes away.
-func (m *healthMemo) check(q *ask) (done, error) {
-	to := done{to: "/health#check"}
+// check runs an integrity check. It is cancelled if the visitor closes the connection.
+func (m *healthChecks) check(q *request) (actionResult, error) {
+	to := actionResult{to: "/health#check"}
 	if !m.begin(q.now) {
-		to.text, to.bad = "A check is under way already. Its result is shown here when it ends.", true
+		to.text, to.bad = "A check is already running. Its result is shown here when it ends.", true
 		return to, nil
 	}
 	var found *healthCheck
@@ -93,26 +93,23 @@ func (m *healthMemo) check(q *ask) (done, error) {
 		found.States = append(found.States, healthState{state, report.Jobs[state], q.jobs("state:" + string(state))})
 		found.Whole += report.Jobs[state]
 	}
-	found.Broken = q.healthBroken(report.Findings)
-	if to.text = fmt.Sprintf("Checked: no promise is broken in %s.", plural(found.Whole, "job")); !report.Healthy {
-		to.text, to.bad = fmt.Sprintf("Checked: %s broken. The rows are named below.", plural(len(found.Broken), "promise")), true
-		if len(found.Broken) == 1 {
-			to.text = "Checked: 1 promise is broken. The rows are named below."
-		}
+	found.Broken = q.groupFindings(report.Findings)
+	if to.text = fmt.Sprintf("Check complete: no problems in %s.", plural(found.Whole, "job")); !report.Healthy {
+		to.text, to.bad = fmt.Sprintf("Check complete: %s violated. The rows are listed below.", plural(len(found.Broken), "invariant")), true
 	}
 	return to, nil
 }
 
-// healthBroken gathers findings by the promise they break.
-func (q *ask) healthBroken(findings []holdfast.Finding) (broken []healthPromise) {
+// groupFindings groups findings by the invariant that they violate.
+func (q *request) groupFindings(findings []holdfast.Finding) (broken []brokenInvariant) {
 	at := map[string]int{}
 	for _, f := range findings {
 		i, known := at[f.Rule]
 		if !known {
 			i = len(broken)
-			at[f.Rule], broken = i, append(broken, healthPromise{Rule: f.Rule})
+			at[f.Rule], broken = i, append(broken, brokenInvariant{Rule: f.Rule})
 		}
-		row := healthBroken{Row: f.Job, Detail: cut(f.Detail, 400)}
+		row := brokenRow{Row: f.Job, Detail: truncate(f.Detail, 400)}
 		if _, err := holdfast.ParseID(f.Job); err == nil {
 			row.Link = q.link("/jobs/" + f.Job)
 		}

@@ -7,49 +7,49 @@ import (
 	"github.com/holdfastdev/holdfast/duty"
 )
 
-// healthDoes says what each duty is there for.
-var healthDoes = map[string]string{
-	"artifacts": "has artifacts expire whose time is up", "breakers": "tells breakers what was called, and holds what they do not let through", "budget": "writes down what owners' retries use up",
-	"claim": "claims jobs", "deadline": "finds promises of a next attempt that were not kept", "duties": "hears what people order of duties, and reports",
-	"expire": "ends jobs that could not start in time", "group": "settles groups, and starts members that waited for others", "learn": "learns what became of retries",
-	"policy": "follows the policy that was applied", "probes": "asks dependencies how they are", "promote": "makes jobs claimable whose time has come", "reclaim": "takes over what lost workers left behind",
-	"redrive": "takes redrives a step further", "relay": "makes deliveries of what subscriptions want to know", "renew": "renews leases", "retention": "purges ended jobs whose time is up",
-	"schedule": "makes the jobs of schedules", "sequence": "numbers the feed and seals what was told", "trickle": "claims where a hold lets a few through", "wake": "hears of new work at once",
+// dutyTexts says what each duty does.
+var dutyTexts = map[string]string{
+	"artifacts": "expires artifacts", "breakers": "records calls for breakers and places their holds", "budget": "records the retry budget that owners use",
+	"claim": "claims jobs", "deadline": "finds missed retry deadlines", "duties": "applies requests for duties and reports their state",
+	"expire": "ends jobs that did not start in time", "group": "settles groups and starts members that waited for others", "learn": "learns which retries succeed",
+	"policy": "loads the applied policy", "probes": "probes dependencies", "promote": "makes due jobs claimable", "reclaim": "reclaims jobs whose lease has expired",
+	"redrive": "advances redrives", "relay": "creates deliveries for subscriptions", "renew": "renews leases", "retention": "purges ended jobs",
+	"schedule": "enqueues the jobs of schedules", "sequence": "numbers events and extends the hash chain", "trickle": "claims jobs behind a hold that allows a few", "wake": "listens for new jobs",
 	"watch": "stops attempts whose lease is lost",
 }
 
-// healthDuty judges a duty.
-func (q *ask) healthDuty(s duty.Standing) healthDuty {
-	row := healthDuty{Standing: s, Does: healthDoes[s.Name], CanWait: duty.Pausable(s.Name), Act: q.link("/health/duties/" + url.PathEscape(s.Name)), Look: sign{"on time", "good", "complete"}}
-	row.Clash = !s.ErrorAt.IsZero() && !s.ErrorAt.Before(s.Last)
+// healthDuty returns the row of a duty.
+func (q *request) healthDuty(s duty.Standing) healthDuty {
+	row := healthDuty{Standing: s, Does: dutyTexts[s.Name], Pausable: duty.Pausable(s.Name), Act: q.link("/health/duties/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on time", "good", "complete"}}
+	row.Failing = !s.ErrorAt.IsZero() && !s.ErrorAt.Before(s.Last)
 	switch {
 	case s.Paused:
-		row.Look = sign{"paused", "paused", "held"}
+		row.StateBadge = stateBadge{"paused", "paused", "held"}
 	case s.Workers == 0:
-		row.Look = sign{"nobody", "hold", "cancelled"}
-	case s.Lag > healthPatience:
-		row.Look = sign{"late", "bad", "failed"}
-	case row.Clash:
-		row.Look = sign{"troubled", "hold", "failed"}
+		row.StateBadge = stateBadge{"no worker", "hold", "cancelled"}
+	case s.Lag > lateAfter:
+		row.StateBadge = stateBadge{"late", "bad", "failed"}
+	case row.Failing:
+		row.StateBadge = stateBadge{"failing", "hold", "failed"}
 	}
 	return row
 }
 
-func runHealthDuty(q *ask) (done, error) {
+func runHealthDuty(q *request) (actionResult, error) {
 	name := q.PathValue("name")
-	return done{text: fmt.Sprintf("Every worker performs the duty %s once, out of turn.", name)}, q.desk.RunDuty(q.ctx, name, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s runs once in every worker.", name)}, q.desk.RunDuty(q.ctx, name, q.by())
 }
 
-func pauseHealthDuty(q *ask) (done, error) {
+func pauseHealthDuty(q *request) (actionResult, error) {
 	name := q.PathValue("name")
-	lasting, err := q.lasting()
+	lasting, err := q.durationField()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	return done{text: fmt.Sprintf("The duty %s rests in every worker%s.", name, untilWords(lasting))}, q.desk.PauseDuty(q.ctx, name, lasting, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s paused in every worker%s.", name, untilWords(lasting))}, q.desk.PauseDuty(q.ctx, name, lasting, q.by())
 }
 
-func resumeHealthDuty(q *ask) (done, error) {
+func resumeHealthDuty(q *request) (actionResult, error) {
 	name := q.PathValue("name")
-	return done{text: fmt.Sprintf("The duty %s goes on.", name)}, q.desk.ResumeDuty(q.ctx, name, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s resumed.", name)}, q.desk.ResumeDuty(q.ctx, name, q.by())
 }

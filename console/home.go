@@ -2,16 +2,16 @@ package console
 
 import "net/http"
 
-// mountHome sends visitors to where they are needed: to what fails, or else to the overview.
+// mountHome redirects the root to the errors page if something needs attention, and otherwise to the overview.
 func (c *Console) mountHome() {
 	c.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		q, err := c.admit(w, r)
+		q, err := c.authenticate(w, r)
 		if err != nil {
-			c.refuse(w, r, err)
+			c.renderError(w, r, err)
 			return
 		}
 		to := "/overview"
-		if seen, _ := c.pulse.now(q.ctx); seen.Wrong() {
+		if seen, _ := c.snapshots.now(q.ctx); seen.NeedsAttention() {
 			to = "/failures"
 		}
 		http.Redirect(w, r, c.cfg.Prefix+to, http.StatusSeeOther)

@@ -17,71 +17,71 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountJob mounts the page of one job, and what can be done to it.
+// mountJob mounts the page of a job and its actions.
 func (c *Console) mountJob() {
-	c.see("/jobs/{id}", c.job)
-	c.do("/jobs/{id}/retry", apikey.Operator, retryJob)
-	c.do("/jobs/{id}/cancel", apikey.Operator, cancelJob)
-	c.do("/jobs/{id}/discard", apikey.Operator, discardJob)
+	c.handlePage("/jobs/{id}", c.job)
+	c.handleAction("/jobs/{id}/retry", apikey.Operator, retryJob)
+	c.handleAction("/jobs/{id}/cancel", apikey.Operator, cancelJob)
+	c.handleAction("/jobs/{id}/discard", apikey.Operator, discardJob)
 	c.mountEdit()
 }
 
-// A jobPage is what stands on the page of one job.
+// A jobPage is the data of the page of a job.
 type jobPage struct {
 	Job       holdfast.Job
 	Badge     badge
 	Lead      string
-	Reasons   []ops.Reason // what else stands in its way
+	Reasons   []ops.Reason // further reasons why it does not run
 	Remedy    string
 	Until     time.Time
-	Held      bool // something keeps it back
-	Breaker   bool // its dependency's breaker does
+	Held      bool // a hold keeps it from being claimed
+	Breaker   bool // the hold is the breaker of its dependency
 	Can       can
-	Fall      waterfall
+	Waterfall waterfall
 	Attempts  []attempt
-	Left      int // attempts that are not shown
+	Left      int // attempts not shown
 	Args      longText
 	Result    longText
 	Artifacts []holdfast.Artifact
 	Story     []storyLine
-	Untold    int // lines that are not shown
+	MoreLines int // story lines not shown
 	Lineage   lineage
 	Link      jobLinks
 	Commands  []command
 	Delivery  bool
 }
 
-// A badge is a word with a shape and a colour.
+// A badge is a word with a shape and a colour (State).
 type badge struct{ State, Shape, Word string }
 
-// A longText is something long: shown up to a limit.
+// A longText is a text that is shown up to a limit.
 type longText struct {
 	Text string
 	Size int
-	Left int // bytes that are not shown
+	Left int // bytes not shown
 }
 
-// mostShown is how many bytes of a text are shown.
-const mostShown = 64 << 10
+// maxShown is the number of bytes of a text that are shown.
+const maxShown = 64 << 10
 
 func clipped(whole string) longText {
 	t := longText{Text: whole, Size: len(whole)}
-	if shown := cut(whole, mostShown); shown != whole {
+	if shown := truncate(whole, maxShown); shown != whole {
 		t.Text, t.Left = shown, len(whole)-len(shown)+len("…")
 	}
 	return t
 }
 
-// asText is JSON in lines, to the letter. What is too long to be shown is not put into lines first.
-func asText(body json.RawMessage) longText {
-	if len(body) > mostShown {
+// prettyText returns indented JSON. JSON that is too long to be shown is truncated without indenting it first.
+func prettyText(body json.RawMessage) longText {
+	if len(body) > maxShown {
 		return clipped(string(body))
 	}
 	return clipped(pretty(body))
 }
 
-// job shows one job.
-func (c *Console) job(q *ask) (page, error) {
+// job renders the page of a job.
+func (c *Console) job(q *request) (page, error) {
 	id, err := q.id()
 	if err != nil {
 		return page{}, err
@@ -104,20 +104,20 @@ func (c *Console) job(q *ask) (page, error) {
 	}
 	job, lines := history.Job, ops.Tell(history)
 	shown := jobPage{
-		Job: job, Badge: badgeOf(job), Can: canDo(job), Fall: fall(history, lines, opened), Args: asText(job.Args), Result: asText(job.Result),
+		Job: job, Badge: badgeOf(job), Can: canDo(job), Waterfall: buildWaterfall(history, lines, opened), Args: prettyText(job.Args), Result: prettyText(job.Result),
 		Artifacts: artifacts, Lineage: lineageOf(q, history), Link: linksOf(job), Commands: commands(q, job), Delivery: job.Queue == subscription.Queue,
 	}
 	shown.Attempts, shown.Left = attempts(history, lines)
-	shown.Story, shown.Untold = storyOf(lines, q.prefs.clock())
+	shown.Story, shown.MoreLines = storyOf(lines, q.prefs.clock())
 	if canDo(history.Job).Edit && q.may(apikey.Operator) {
-		restorable(shown.Story, id)
+		addRestoreLinks(shown.Story, id)
 	}
 	shown.explain(explained.Reasons, q.prefs.clock())
 	return page{name: "job", title: job.Kind + " " + short(job.ID), here: "jobs", topics: []string{"jobs", "breakers", "holds"}, data: shown}, nil
 }
 
-// openedFor are the times in which the breaker of what the job calls kept jobs back.
-func (q *ask) openedFor(job holdfast.Job) ([]stretch, error) {
+// openedFor returns the periods in which the breaker of the job's dependency was open.
+func (q *request) openedFor(job holdfast.Job) ([]segment, error) {
 	if job.Dependency == "" {
 		return nil, nil
 	}
@@ -125,13 +125,13 @@ func (q *ask) openedFor(job holdfast.Job) ([]stretch, error) {
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil
 	}
-	return shut(b, job.AsOf), err
+	return openPeriods(b, job.AsOf), err
 }
 
-// explain says how the job stands: the strongest reason leads, the others follow.
+// explain sets the reasons why the job does not run. The first is the lead, the others follow.
 func (p *jobPage) explain(reasons []ops.Reason, c clock) {
 	for i, one := range reasons {
-		p.Held, p.Breaker = p.Held || holds(one), p.Breaker || one.Name == "breaker"
+		p.Held, p.Breaker = p.Held || isHold(one), p.Breaker || one.Name == "breaker"
 		one.Text = inZone(one.Text, c)
 		if i == 0 {
 			p.Lead, p.Remedy, p.Until = phrase(one.Text), phrase(one.Remedy), one.Until
@@ -142,12 +142,12 @@ func (p *jobPage) explain(reasons []ops.Reason, c clock) {
 	}
 }
 
-// holds reports whether a reason is a hold.
-func holds(r ops.Reason) bool {
+// isHold reports whether a reason is a hold.
+func isHold(r ops.Reason) bool {
 	return strings.HasSuffix(r.Name, " paused") && r.Name != "duty paused" || slices.Contains([]string{"breaker", "budget", "window", "handler", "limit", "rate"}, r.Name)
 }
 
-// phrase is a clause as a sentence.
+// phrase returns a clause as a sentence.
 func phrase(clause string) string {
 	if clause == "" {
 		return ""
@@ -155,12 +155,12 @@ func phrase(clause string) string {
 	return sentence(&holdfast.Error{Message: clause})
 }
 
-// instants are how a desk writes them: in UTC.
+// instants matches times in texts of a desk, which are in UTC.
 var instants = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b(\.\d+)?`)
 
-// inZone writes the instants of a desk's text in the visitor's zone.
-func inZone(said string, c clock) string {
-	return instants.ReplaceAllStringFunc(said, func(found string) string {
+// inZone converts the times in a text of a desk to the visitor's zone.
+func inZone(text string, c clock) string {
+	return instants.ReplaceAllStringFunc(text, func(found string) string {
 		at, err := time.Parse(time.DateTime, found)
 		if err != nil {
 			return found
@@ -169,7 +169,7 @@ func inZone(said string, c clock) string {
 	})
 }
 
-// badgeOf is how a job stands in one word. A job that failed before and waits is queued: the words beside it say for what.
+// badgeOf returns the badge of a job. A job that waits for a retry is queued; the text beside the badge says what it waits for.
 func badgeOf(job holdfast.Job) badge {
 	if job.Discarded {
 		return badge{"discarded", "discarded", "discarded"}
@@ -177,7 +177,7 @@ func badgeOf(job holdfast.Job) badge {
 	return badge{string(job.State), string(job.State), string(job.State)}
 }
 
-// can is what may be done to a job as it stands, and in words what may not.
+// can is what may be done to a job in its current state, and why other actions are not possible.
 type can struct {
 	Retry, Edit, Cancel, Discard bool
 	Not                          string
@@ -193,52 +193,52 @@ func canDo(job holdfast.Job) can {
 	case job.State == holdfast.Processing && !job.LeaseUntil.After(job.AsOf):
 		return can{Retry: true, Cancel: !job.Cancelling}
 	case job.State == holdfast.Processing && job.Cancelling:
-		return can{Not: "It was asked to stop. Nothing else can be done until its worker answers."}
+		return can{Not: "A stop was requested. Wait for its worker."}
 	case job.State == holdfast.Processing:
-		return can{Cancel: true, Not: "It can be retried or edited when its attempt has ended."}
+		return can{Cancel: true, Not: "You can retry or edit it when its attempt has ended."}
 	case job.State == holdfast.Queued && job.Waiting:
-		return can{Edit: true, Cancel: true, Not: "It starts when the members of its group have ended for which it waits."}
+		return can{Edit: true, Cancel: true, Not: "It starts when the group members that it waits for have ended."}
 	case job.State == holdfast.Queued && tried && job.DueAt.After(job.AsOf):
 		return can{Retry: true, Edit: true, Cancel: true}
 	case job.State == holdfast.Queued:
-		return can{Edit: true, Cancel: true, Not: "It waits to run already: there is nothing to retry."}
+		return can{Edit: true, Cancel: true, Not: "It is already queued: there is nothing to retry."}
 	case job.State == holdfast.Complete:
-		return can{Not: "It is complete, and stays so."}
+		return can{Not: "A complete job cannot be changed."}
 	}
-	return can{Not: "A cancelled job stays cancelled. Enqueue it again if it is needed after all."}
+	return can{Not: "A cancelled job cannot be retried. Enqueue it again if you need it."}
 }
 
-// A storyLine is a line of the story, and whether a person said it.
+// A storyLine is a line of a story, and whether it records an action of a person.
 type storyLine struct {
 	ops.Line
-	Said    string
-	Person  bool
-	Restore string // the form that puts back what the line changed; empty: it cannot be edited, or not by this person
+	Sentence string // the text, if it says more than the name
+	Person   bool
+	Restore  string // URL of the form that restores what the line changed; empty if the visitor cannot edit the job
 }
 
-// mostTold is how many lines of a story are shown, and mostWords how much of each.
+// maxStoryLines is the number of story lines shown, and maxLineBytes the length of each.
 const (
-	mostTold  = 100
-	mostWords = 600
+	maxStoryLines = 100
+	maxLineBytes  = 600
 )
 
-// storyOf is the story, the newest line first.
-func storyOf(lines []ops.Line, c clock) (all []storyLine, untold int) {
+// storyOf returns the story, the newest line first, and the number of lines left out.
+func storyOf(lines []ops.Line, c clock) (all []storyLine, more int) {
 	for _, one := range slices.Backward(lines) {
-		if len(all) == mostTold {
-			return all, len(lines) - mostTold
+		if len(all) == maxStoryLines {
+			return all, len(lines) - maxStoryLines
 		}
-		said := ""
+		text := ""
 		if one.Text != one.Name {
-			said = phrase(cut(inZone(one.Text, c), mostWords))
+			text = phrase(truncate(inZone(one.Text, c), maxLineBytes))
 		}
-		all = append(all, storyLine{Line: one, Said: said, Person: one.Actor != "" && one.Actor != breaker.System})
+		all = append(all, storyLine{Line: one, Sentence: text, Person: one.Actor != "" && one.Actor != breaker.System})
 	}
 	return all, 0
 }
 
-// restorable says of each line that changed its job where that is put back.
-func restorable(lines []storyLine, job holdfast.ID) {
+// addRestoreLinks sets the restore link of each line that changed the job.
+func addRestoreLinks(lines []storyLine, job holdfast.ID) {
 	for n := range lines {
 		if len(lines[n].Changes) > 0 {
 			lines[n].Restore = "/jobs/" + job.String() + "/edit?restore=" + url.QueryEscape(lines[n].At.UTC().Format(time.RFC3339Nano))
@@ -246,30 +246,30 @@ func restorable(lines []storyLine, job holdfast.ID) {
 	}
 }
 
-// jobLinks are searches for jobs that are like this one.
+// jobLinks are searches for similar jobs.
 type jobLinks struct{ Kind, Owner, Worker string }
 
 func linksOf(job holdfast.Job) jobLinks {
 	return jobLinks{queryPart{"kind", job.Kind}.String(), queryPart{"owner", job.Owner}.String(), queryPart{"worker", job.Worker}.String()}
 }
 
-// lineage is where a job comes from, and what it belongs to.
+// lineage is what a job belongs to.
 type lineage struct {
-	None     bool          // it belongs to nothing else
-	Redrives []holdfast.ID // that took it, the newest first
-	After    []holdfast.ID // that end before it starts
-	Others   int           // of those, so many more
+	None     bool          // it belongs to nothing
+	Redrives []holdfast.ID // redrives that took it, the newest first
+	After    []holdfast.ID // jobs that must end before it starts
+	Others   int           // further ones
 	Tags     []tagLink
 	Limits   []string
 }
 
-// A tagLink is a tag, and the jobs that have it.
+// A tagLink is a tag with a link to its jobs.
 type tagLink struct{ Name, Link string }
 
-// mostAfter is how many of those are named for which a job waits.
-const mostAfter = 12
+// maxAfter is the number of jobs listed that a job waits for.
+const maxAfter = 12
 
-func lineageOf(q *ask, h holdfast.History) (l lineage) {
+func lineageOf(q *request, h holdfast.History) (l lineage) {
 	job := h.Job
 	for _, e := range slices.Backward(h.Events) {
 		if e.Name != "redrive" || len(e.Reason) < 36 {
@@ -283,63 +283,63 @@ func lineageOf(q *ask, h holdfast.History) (l lineage) {
 		to, _ := link(q.link("/jobs"), "q", queryPart{"tag", tag}.String()) // a name and a value
 		l.Tags = append(l.Tags, tagLink{tag, to})
 	}
-	l.After = job.After[:min(len(job.After), mostAfter)]
+	l.After = job.After[:min(len(job.After), maxAfter)]
 	l.Others = len(job.After) - len(l.After)
 	if job.MaxAttempts > 0 {
 		l.Limits = append(l.Limits, plural(job.MaxAttempts, "attempt")+" at most")
 	}
 	if job.RetryWithin > 0 {
-		l.Limits = append(l.Limits, "a retry starts within "+took(job.RetryWithin))
+		l.Limits = append(l.Limits, "a retry starts within "+formatDuration(job.RetryWithin))
 	}
 	l.None = job.Group.IsZero() && job.Upstream.IsZero() && len(job.Tags)+len(l.Redrives)+len(l.After) == 0 && job.UniqueKey+job.IdempotencyKey+job.Trace == ""
 	return l
 }
 
-// retryJob sends a job round again.
-func retryJob(q *ask) (done, error) {
+// retryJob retries a job.
+func retryJob(q *request) (actionResult, error) {
 	id, err := q.id()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	ahead, err := q.desk.Retry(q.ctx, q.on(id))
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	return done{text: "Retried: it is queued again, " + inFront(ahead) + "."}, nil
+	return actionResult{text: "Retried. The job is queued, " + aheadWords(ahead) + "."}, nil
 }
 
-// inFront says how many jobs come first.
-func inFront(ahead int) string {
+// aheadWords says how many jobs of the queue are claimed first.
+func aheadWords(ahead int) string {
 	if ahead == 0 {
-		return "and the next of its queue"
+		return "next in its queue"
 	}
-	return fmt.Sprintf("with %s of its queue before it", plural(ahead, "job"))
+	return fmt.Sprintf("behind %s", plural(ahead, "job"))
 }
 
-// cancelJob ends a job, or asks its worker to stop.
-func cancelJob(q *ask) (done, error) {
+// cancelJob cancels a job, or asks its worker to stop it.
+func cancelJob(q *request) (actionResult, error) {
 	id, err := q.id()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	state, err := q.desk.Cancel(q.ctx, q.on(id))
 	switch {
 	case err != nil:
-		return done{}, err
+		return actionResult{}, err
 	case state == holdfast.Processing:
-		return done{text: "Asked to stop: it ends cancelled as soon as its worker lets go."}, nil
+		return actionResult{text: "Stop requested. The job is cancelled when its worker stops it."}, nil
 	}
-	return done{text: "Cancelled."}, nil
+	return actionResult{text: "Cancelled."}, nil
 }
 
-// discardJob takes a job off the dead letters.
-func discardJob(q *ask) (done, error) {
+// discardJob removes a job from the dead letters.
+func discardJob(q *request) (actionResult, error) {
 	id, err := q.id()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	if err := q.desk.Discard(q.ctx, q.on(id)); err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	return done{text: "Discarded: it is no dead letter any more. It can still be retried."}, nil
+	return actionResult{text: "Discarded. The job is no longer a dead letter. You can still retry it."}, nil
 }

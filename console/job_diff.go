@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A diffLine is a line of a difference: kept, gone, new, or so many that are left out.
+// A diffLine is a line of a difference: unchanged, removed, added, or a note about lines left out.
 type diffLine struct{ Sign, Tone, Text string }
 
 const (
-	diffAround = 3         // lines that are shown around a change
-	mostDiff   = 4_000_000 // pairs of lines that are compared; beyond, everything in between counts as changed
-	mostLines  = 2000      // lines that are shown
+	diffAround = 3         // unchanged lines shown around a change
+	maxDiff    = 4_000_000 // pairs of lines that are compared; beyond that, all lines in between count as changed
+	maxLines   = 2000      // lines shown
 )
 
-// difference tells two texts apart, line by line. Stretches without a change are left out.
+// difference compares two texts line by line. Long parts without a change are left out.
 func difference(was, is string) []diffLine {
 	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
 	head := 0
@@ -38,12 +38,12 @@ func kept(all []diffLine, lines []string) []diffLine {
 	return all
 }
 
-// compare finds the longest common lines.
+// compare returns a difference based on the longest common subsequence of lines.
 func compare(a, b []string) (all []diffLine) {
 	gone := func(text string) { all = append(all, diffLine{"-", "gone", text}) }
 	fresh := func(text string) { all = append(all, diffLine{"+", "new", text}) }
 	var long [][]int32
-	if len(a)*len(b) <= mostDiff {
+	if len(a)*len(b) <= maxDiff {
 		long = make([][]int32, len(a)+1)
 		long[len(a)] = make([]int32, len(b)+1)
 		for i := len(a) - 1; i >= 0; i-- {
@@ -78,7 +78,7 @@ func compare(a, b []string) (all []diffLine) {
 	return all
 }
 
-// folded leaves out what is far from any change.
+// folded replaces lines far from any change by a note.
 func folded(all []diffLine) (shown []diffLine) {
 	near := make([]bool, len(all))
 	for i, one := range all {
@@ -101,10 +101,10 @@ func folded(all []diffLine) (shown []diffLine) {
 			continue
 		}
 		flush()
-		if len(shown) >= mostLines {
+		if len(shown) >= maxLines {
 			return append(shown, diffLine{"", "left", fmt.Sprintf("%s not shown", plural(len(all)-i, "line"))})
 		}
-		one.Text = cut(one.Text, mostWords)
+		one.Text = truncate(one.Text, maxLineBytes)
 		shown = append(shown, one)
 	}
 	flush()

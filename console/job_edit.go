@@ -15,21 +15,21 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountEdit mounts the form in which a job is edited. Its first step shows what would change and changes nothing.
+// mountEdit mounts the form that edits a job. Its first step shows the difference and changes nothing.
 func (c *Console) mountEdit() {
 	const pattern = "/jobs/{id}/edit"
-	c.see("/jobs/{id}/{verb}", func(q *ask) (page, error) { // written so that it gives way to /jobs/bulk/{id}
+	c.handlePage("/jobs/{id}/{verb}", func(q *request) (page, error) { // this pattern has a wildcard so that it does not conflict with /jobs/bulk/{id}
 		if q.PathValue("verb") != "edit" {
-			return page{}, errNowhere
+			return page{}, errNoPage
 		}
 		if !q.may(apikey.Operator) {
-			return page{}, &forbidden{text: "You may look, and not edit: it needs the scope " + string(apikey.Operator) + "."}
+			return page{}, &forbidden{text: "Editing needs the scope " + string(apikey.Operator) + "."}
 		}
 		job, err := q.editable()
 		if err != nil {
 			return page{}, err
 		}
-		form := editForm{Job: job, Was: editWishOf(job), Wish: editWishOf(job), Seen: job.Digest()}
+		form := editForm{Job: job, Was: editValuesOf(job), Values: editValuesOf(job), Seen: job.Digest()}
 		if at := q.text("restore"); at != "" {
 			if err := q.restoreInto(&form, at); err != nil {
 				return page{}, err
@@ -42,61 +42,61 @@ func (c *Console) mountEdit() {
 		}
 		return editPage(form), nil
 	})
-	c.acts = append(c.acts, pattern)
+	c.actionPatterns = append(c.actionPatterns, pattern)
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
-		q, err := c.enter(w, r, apikey.Operator)
+		q, err := c.authorize(w, r, apikey.Operator)
 		if err != nil {
-			c.refuse(w, r, err)
+			c.renderError(w, r, err)
 			return
 		}
-		shown, was, err := q.edit()
+		shown, result, err := q.edit()
 		switch {
 		case err != nil:
-			c.refuse(w, r, err)
-		case was != nil:
-			c.goOn(w, q, *was)
+			c.renderError(w, r, err)
+		case result != nil:
+			c.finishAction(w, q, *result)
 		default:
-			c.show(w, q, shown)
+			c.render(w, q, shown)
 		}
 	})
 }
 
-// An editForm is the form, and under it what it would change.
+// An editForm is the form with the difference that it would make.
 type editForm struct {
 	Job     holdfast.Job
-	Was     editWish // the job as it is
-	Wish    editWish // as somebody wants it
+	Was     editValues // the current values of the job
+	Values  editValues // the values in the form
 	Seen    string
-	Restore string          // the time of the change that is taken back; empty: none is
-	Former  json.RawMessage // the arguments that it replaced
+	Restore string          // the time of the change to restore; empty for a normal edit
+	Former  json.RawMessage // the arguments that the change replaced
 	Problem string
 	Diff    []diffLine
 	Facts   []editChange
-	Ready   bool // it was looked at, and can be done
+	Ready   bool // the difference is shown and the edit can be applied
 }
 
-// An editWish is what somebody wrote into the form.
-type editWish struct {
+// editValues are the fields of the form.
+type editValues struct {
 	Args, Queue, Priority, Tags, MaxAttempts, Reason string
-	Now                                              bool // start at once
+	Now                                              bool // start now, or retry now
 }
 
-// An editChange is a fact that becomes another.
+// An editChange is a field that changes.
 type editChange struct{ Name, Was, Is string }
 
-func editWishOf(job holdfast.Job) editWish {
-	w := editWish{Args: pretty(job.Args), Queue: job.Queue, Priority: strconv.Itoa(int(job.Priority)), Tags: strings.Join(job.Tags, " "), Now: true}
+func editValuesOf(job holdfast.Job) editValues {
+	w := editValues{Args: pretty(job.Args), Queue: job.Queue, Priority: strconv.Itoa(int(job.Priority)), Tags: strings.Join(job.Tags, " "), Now: true}
 	if job.MaxAttempts > 0 {
 		w.MaxAttempts = strconv.Itoa(job.MaxAttempts)
 	}
 	return w
 }
 
-// restoreInto writes into the form what the edit or redrive at a time replaced, for the person to look at first.
-func (q *ask) restoreInto(form *editForm, at string) error {
+// restoreInto fills the form with the values that an edit or a redrive replaced. The visitor sees the difference before anything is changed.
+func (q *request) restoreInto(form *editForm, at string) error {
 	when, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "there is no such edit: take the link from the job's story"}
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "there is no such edit: use the link in the story of the job"}
 	}
 	history, err := q.desk.History(q.ctx, form.Job.ID)
 	if err != nil {
@@ -123,8 +123,8 @@ func (q *ask) restoreInto(form *editForm, at string) error {
 		was.Tags = *former.Tags
 	}
 	form.Restore = at
-	form.Wish = editWishOf(was)
-	form.Wish.Now, form.Wish.Reason = false, former.Reason
+	form.Values = editValuesOf(was)
+	form.Values.Now, form.Values.Reason = false, former.Reason
 	return nil
 }
 
@@ -132,8 +132,8 @@ func editPage(form editForm) page {
 	return page{name: "job_edit", title: "Edit " + form.Job.Kind + " " + short(form.Job.ID), here: "jobs", data: form}
 }
 
-// editable finds the job. One that cannot be edited as it stands is refused in words.
-func (q *ask) editable() (job holdfast.Job, err error) {
+// editable returns the job of the request, or ErrConflict if it cannot be edited in its state.
+func (q *request) editable() (job holdfast.Job, err error) {
 	id, err := q.id()
 	if err != nil {
 		return job, err
@@ -142,37 +142,37 @@ func (q *ask) editable() (job holdfast.Job, err error) {
 		return job, err
 	}
 	if !canDo(job).Edit {
-		return job, &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: "job " + id.String() + " is " + string(job.State) + ": only a queued job and a dead letter can be edited. Go back to the job to see what can be done"}
+		return job, &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: "job " + id.String() + " is " + string(job.State) + ": only queued jobs and dead letters can be edited"}
 	}
 	return job, nil
 }
 
-// edit reads the form and shows what it would change, or does it. What was written is never lost: it stands in the form again.
-func (q *ask) edit() (page, *done, error) {
+// edit reads the form and shows the difference, or applies it in step "do". After an error the form has everything that the visitor wrote.
+func (q *request) edit() (page, *actionResult, error) {
 	job, err := q.editable()
 	if err != nil {
 		return page{}, nil, err
 	}
-	form := editForm{Job: job, Was: editWishOf(job), Seen: q.text("seen"), Wish: editWish{
+	form := editForm{Job: job, Was: editValuesOf(job), Seen: q.text("seen"), Values: editValues{
 		Args: strings.ReplaceAll(q.FormValue("args"), "\r\n", "\n"), Queue: q.text("queue"), Priority: q.text("priority"), Tags: strings.Join(strings.Fields(q.text("tags")), " "),
 		MaxAttempts: q.text("max_attempts"), Reason: q.text("reason"), Now: q.text("now") != "",
 	}}
 	if at := q.text("restore"); at != "" {
-		wish := form.Wish
+		values := form.Values
 		if err := q.restoreInto(&form, at); err != nil {
 			return page{}, nil, err
 		}
-		form.Wish = wish
+		form.Values = values
 	}
 	e, err := form.read(q)
 	switch {
 	case err == nil && form.Seen != job.Digest():
-		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the job has changed since you opened this form: look at the difference again, then edit what is there now"}
+		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the job has changed since you opened this form: check the difference and submit again"}
 		form.Seen = job.Digest()
 	case err == nil && q.text("step") == "do":
-		was, failed := q.carryOut(job, e)
+		result, failed := q.applyEdit(job, e)
 		if failed == nil {
-			return page{}, &was, nil
+			return page{}, &result, nil
 		}
 		err = failed
 	case err == nil:
@@ -184,18 +184,18 @@ func (q *ask) edit() (page, *done, error) {
 	return editPage(form), nil, nil
 }
 
-// read makes an edit of what was written, and says what it changes.
-func (f *editForm) read(q *ask) (e holdfast.Edit, err error) {
+// read returns the edit of the form and sets the difference.
+func (f *editForm) read(q *request) (e holdfast.Edit, err error) {
 	e = holdfast.Edit{Intervention: q.on(f.Job.ID), Seen: f.Seen}
-	is, err := readJSON(f.Wish.Args)
+	is, err := readJSON(f.Values.Args)
 	if err != nil {
 		return e, err
 	}
-	if len(f.Former) > 0 && bytes.Equal(compacted(is), compacted(f.Former)) { // they come back to the letter, also what no patch can write
+	if len(f.Former) > 0 && bytes.Equal(compacted(is), compacted(f.Former)) { // restore them byte for byte: a patch cannot set a member to null
 		e.Args = f.Former
 		f.Diff = difference(pretty(f.Job.Args), pretty(f.Former))
 	} else {
-		made, err := blended(f.Job.Args, is, "args")
+		made, err := mergePatchOf(f.Job.Args, is, "args")
 		if err != nil {
 			return e, err
 		}
@@ -207,40 +207,40 @@ func (f *editForm) read(q *ask) (e holdfast.Edit, err error) {
 		return e, err
 	}
 	for _, fact := range []editChange{
-		{"Queue", f.Was.Queue, f.Wish.Queue}, {"Priority", f.Was.Priority, f.Wish.Priority}, {"Tags", f.Was.Tags, f.Wish.Tags}, {"Attempts at most", f.Was.MaxAttempts, f.Wish.MaxAttempts},
+		{"Queue", f.Was.Queue, f.Values.Queue}, {"Priority", f.Was.Priority, f.Values.Priority}, {"Tags", f.Was.Tags, f.Values.Tags}, {"Max attempts", f.Was.MaxAttempts, f.Values.MaxAttempts},
 	} {
 		if fact.Was != fact.Is {
 			f.Facts = append(f.Facts, fact)
 		}
 	}
-	if len(f.Diff)+len(f.Facts) == 0 && !f.Wish.Now {
-		return e, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing is different: change something, or leave the job as it is"}
+	if len(f.Diff)+len(f.Facts) == 0 && !f.Values.Now {
+		return e, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing changed: edit a field, or leave the job as it is"}
 	}
 	return e, nil
 }
 
-// readFacts takes over what is different.
+// readFacts sets the fields of the edit that differ.
 func (f *editForm) readFacts(e *holdfast.Edit) error {
-	if f.Wish.Queue != f.Was.Queue {
-		e.Queue = &f.Wish.Queue
+	if f.Values.Queue != f.Was.Queue {
+		e.Queue = &f.Values.Queue
 	}
-	if f.Wish.Priority != f.Was.Priority {
-		n, err := strconv.ParseInt(f.Wish.Priority, 10, 16)
+	if f.Values.Priority != f.Was.Priority {
+		n, err := strconv.ParseInt(f.Values.Priority, 10, 16)
 		if err != nil {
-			return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "priority: give a whole number from -32768 to 32767; a lower one is claimed first"}
+			return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "priority: use a whole number from -32768 to 32767; lower numbers are claimed first"}
 		}
 		small := int16(n)
 		e.Priority = &small
 	}
-	if tags := strings.Fields(f.Wish.Tags); !slices.Equal(tags, f.Job.Tags) && f.Wish.Tags != f.Was.Tags {
+	if tags := strings.Fields(f.Values.Tags); !slices.Equal(tags, f.Job.Tags) && f.Values.Tags != f.Was.Tags {
 		e.Tags = &tags
 	}
-	if f.Wish.MaxAttempts != f.Was.MaxAttempts {
+	if f.Values.MaxAttempts != f.Was.MaxAttempts {
 		n := 0
-		if f.Wish.MaxAttempts != "" {
+		if f.Values.MaxAttempts != "" {
 			var err error
-			if n, err = strconv.Atoi(f.Wish.MaxAttempts); err != nil || n < 0 {
-				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "attempts: give a whole number, or nothing to leave it to the policy"}
+			if n, err = strconv.Atoi(f.Values.MaxAttempts); err != nil || n < 0 {
+				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "max attempts: use a whole number, or leave it empty to follow the policy"}
 			}
 		}
 		e.MaxAttempts = &n
@@ -248,32 +248,32 @@ func (f *editForm) readFacts(e *holdfast.Edit) error {
 	return nil
 }
 
-// changesMore reports whether an edit changes more than the time.
+// changesMore reports whether an edit changes more than the start time.
 func changesMore(e holdfast.Edit) bool {
 	return e.Patch != nil || e.Args != nil || e.Queue != nil || e.Priority != nil || e.Tags != nil || e.MaxAttempts != nil
 }
 
-// carryOut edits the job and sends it round again. A dead letter is edited first, so that no attempt ever meets the old arguments.
-func (q *ask) carryOut(job holdfast.Job, e holdfast.Edit) (done, error) {
+// applyEdit edits the job and, if asked to, starts or retries it. A dead letter is edited before it is retried, so that no attempt runs with the old arguments.
+func (q *request) applyEdit(job holdfast.Job, e holdfast.Edit) (actionResult, error) {
 	to := "/jobs/" + job.ID.String()
 	if job.State == holdfast.Queued {
 		if q.text("now") != "" {
 			e.Delay = new(time.Duration)
 		}
 		_, err := q.desk.Edit(q.ctx, e)
-		return done{to: to, text: "Edited. " + map[bool]string{true: "It starts as soon as a worker is free.", false: "It waits as before."}[e.Delay != nil]}, err
+		return actionResult{to: to, text: "Edited. " + map[bool]string{true: "It starts as soon as a worker is free.", false: "It waits as before."}[e.Delay != nil]}, err
 	}
 	if changesMore(e) {
 		if _, err := q.desk.Edit(q.ctx, e); err != nil {
-			return done{}, err
+			return actionResult{}, err
 		}
 	}
 	if q.text("now") == "" {
-		return done{to: to, text: "Edited. It is a dead letter still: retry it when it is time."}, nil
+		return actionResult{to: to, text: "Edited. It is still a dead letter: retry it when you are ready."}, nil
 	}
 	ahead, err := q.desk.Retry(q.ctx, e.Intervention)
 	if errors.Is(err, holdfast.ErrConflict) {
-		return done{to: to, bad: true, text: "Edited, and not retried: " + sentence(err)}, nil
+		return actionResult{to: to, bad: true, text: "Edited, but not retried: " + sentence(err)}, nil
 	}
-	return done{to: to, text: "Edited and retried: it is queued again, " + inFront(ahead) + "."}, err
+	return actionResult{to: to, text: "Edited and retried. The job is queued, " + aheadWords(ahead) + "."}, err
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-func TestAJobTellsHowItStandsAndWhy(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+func TestAJobShowsItsStateAndWhy(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
 	page := "/jobs/" + s.Failed[0].String()
-	text := s.shows(page, "It failed for good", "Where the time went", "Attempt 1", "Why", "Classified", "9007199254740993", "&#34;&#34;: &#34;an empty key&#34;",
+	text := s.shows(page, "It failed for good", "Timeline", "Attempt 1", "Why", "Classified", "9007199254740993", "&#34;&#34;: &#34;an empty key&#34;",
 		"holdfast retry "+s.Failed[0].String(), `/v1/jobs/`+s.Failed[0].String()+`/retry`, `data-key="r"`, `data-key="e"`, `data-key="d"`, `href="/breakers#b-gateway"`, `href="/failures/`)
 	if strings.Contains(text, `data-key="c"`) {
 		t.Error("a job that has failed offers to be cancelled")
 	}
-	s.shows("/jobs/"+s.Retrying[0].String(), "waits for retry", "The breaker of gateway is", "See the breaker of gateway", `data-state="held"`, "backoff", `data-key="c"`)
-	s.shows("/jobs/"+s.Waiting[0].String(), "No worker has had it yet", "there is nothing to retry", `data-key="e"`)
-	s.shows("/jobs/"+s.Running[0].String(), "It can be retried or edited when its attempt has ended", `data-key="c"`)
-	s.shows("/jobs/"+s.Complete[0].String(), "It is complete, and stays so", "What it returned", "9007199254740993")
+	s.shows("/jobs/"+s.Retrying[0].String(), "waits for retry", "The breaker of gateway is", "View breaker of gateway", `data-state="held"`, "backoff", `data-key="c"`)
+	s.shows("/jobs/"+s.Waiting[0].String(), "No attempts yet", "there is nothing to retry", `data-key="e"`)
+	s.shows("/jobs/"+s.Running[0].String(), "You can retry or edit it when its attempt has ended", `data-key="c"`)
+	s.shows("/jobs/"+s.Complete[0].String(), "A complete job cannot be changed", "Returned value", "9007199254740993")
 	s.shows("/jobs/"+s.Broken.String(), "Technical detail", "the parser gave up")
 	for path, want := range map[string]int{"/jobs/" + holdfast.NewID().String(): 404, "/jobs/nothing": 404, page + "/other": 404, "/jobs/" + s.Complete[0].String() + "/edit": 409} {
 		if status, _ := s.get(path); status != want {
@@ -33,14 +33,14 @@ func TestAJobTellsHowItStandsAndWhy(t *testing.T) {
 }
 
 func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	for _, c := range []struct {
 		id         holdfast.ID
 		verb, says string
 		state      holdfast.State
 	}{
-		{s.Failed[0], "retry", "Retried: it is queued again", holdfast.Queued}, {s.Retrying[0], "cancel", "Cancelled.", holdfast.Cancelled},
-		{s.Running[0], "cancel", "Asked to stop", holdfast.Processing}, {s.Failed[1], "discard", "Discarded", holdfast.Failed},
+		{s.Failed[0], "retry", "Retried. The job is queued", holdfast.Queued}, {s.Retrying[0], "cancel", "Cancelled.", holdfast.Cancelled},
+		{s.Running[0], "cancel", "Stop requested", holdfast.Processing}, {s.Failed[1], "discard", "Discarded", holdfast.Failed},
 		{s.Clash, "retry", "holds the unique key of job", holdfast.Failed}, {s.Complete[0], "retry", "only a failed job can be retried", holdfast.Complete},
 	} {
 		page := "/jobs/" + c.id.String()
@@ -62,7 +62,7 @@ func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
 var seenOnPage = regexp.MustCompile(`name="seen" value="([^"]*)"`)
 
 func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	job, err := s.Desk.Job(t.Context(), s.Failed[0])
 	if err != nil {
 		t.Fatal(err)
@@ -92,13 +92,13 @@ func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
 		t.Error("an old form is not refused, or what was written in it is lost")
 	}
 	form.Set("args", "{")
-	if status, text := s.post(path, form); status != http.StatusOK || !strings.Contains(text, "line 1 is no JSON") {
-		t.Errorf("%d for arguments that are no JSON", status)
+	if status, text := s.post(path, form); status != http.StatusOK || !strings.Contains(text, "line 1 is not JSON") {
+		t.Errorf("%d for arguments that are not JSON", status)
 	}
 }
 
 func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	job, err := s.Desk.Job(t.Context(), s.Retrying[0])
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 }
 
 func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id := s.Retrying[0]
 	before, err := s.Desk.Job(t.Context(), id)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
 	path := html.UnescapeString(regexp.MustCompile(`href="([^"]*/edit\?restore=[^"]*)"`).FindStringSubmatch(text)[1])
 	text = s.shows(path, `<ins class="diff-word">`+before.Queue+`</ins>`)
 	form := url.Values{}
-	for _, field := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(text[strings.Index(text, `class="edit-do"`):strings.Index(text, "Change it further")], -1) {
+	for _, field := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(text[strings.Index(text, `class="edit-do"`):strings.Index(text, "Edit further")], -1) {
 		form.Set(field[1], html.UnescapeString(field[2]))
 	}
 	if status, text := s.post(strings.Split(path, "?")[0], form); status != http.StatusOK || !strings.Contains(text, "Edited. It waits as before.") {
@@ -146,8 +146,8 @@ func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
 	}
 }
 
-func TestViewersLookAtAJobAndChangeNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+func TestViewersReadAJobAndChangeNothing(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
 	page := "/jobs/" + s.Failed[0].String()
 	if text := s.shows(page, "It failed for good"); strings.Contains(text, `action="`+page) || strings.Contains(text, "holdfast retry") {
 		t.Error("a viewer is offered what only operators may do")
@@ -162,8 +162,8 @@ func TestViewersLookAtAJobAndChangeNothing(t *testing.T) {
 	}
 }
 
-func TestTextsOfStrangersAreInert(t *testing.T) {
-	s := stage(t, apikey.Operator, func(column, text string) string {
+func TestHostileTextsOfJobsAreInert(t *testing.T) {
+	s := newScene(t, apikey.Operator, func(column, text string) string {
 		switch column {
 		case "worker", "version", "tag", "unique_key":
 			return text
@@ -173,7 +173,7 @@ func TestTextsOfStrangersAreInert(t *testing.T) {
 	for _, id := range []holdfast.ID{s.Failed[0], s.Broken, s.Clash, s.Retrying[0], s.Complete[0]} {
 		for _, path := range []string{"/jobs/" + id.String(), "/jobs/" + id.String() + "/edit"} {
 			if _, text := s.get(path); strings.Contains(text, "<script>alert") {
-				t.Errorf("%s runs what a stranger wrote", path)
+				t.Errorf("%s runs hostile text", path)
 			}
 		}
 	}

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	mostPerPress  = 2000            // jobs that one press of a button acts on
-	mostPassed    = 10_000          // matching jobs that it looks at to find them
-	mostSampled   = 400             // matching jobs that a preview looks at
-	mostListed    = 200             // jobs that are listed with their reasons
-	mostPreviewed = 20              // of them before anything is done
-	pressWithin   = 8 * time.Second // then it says how far it came
+	maxPerAction   = 2000            // jobs that one request changes
+	maxActionScan  = 10_000          // matching jobs that one request examines to find them
+	maxPreviewScan = 400             // matching jobs that a preview examines
+	maxListed      = 200             // skipped jobs that are listed with their reasons
+	maxPreviewed   = 20              // skipped jobs that a preview lists
+	actionTimeout  = 8 * time.Second // then the request stops and reports how far it came
 )
 
-// A bulkChoice is what somebody selected: jobs by their ids, or all that match a search.
-type bulkChoice struct {
+// A bulkSelection is a selection of jobs: by id, or all that match a search.
+type bulkSelection struct {
 	verb   bulkVerb
 	all    bool
 	search jobQuery
-	cursor string // with all: where to go on
+	cursor string // with all: where to continue
 	ids    []holdfast.ID
 }
 
-// bulkChoiceOf reads a selection.
-func bulkChoiceOf(q *ask) (c bulkChoice, err error) {
+// bulkSelectionOf reads a selection from a form.
+func bulkSelectionOf(q *request) (c bulkSelection, err error) {
 	if c.verb, err = verbOf(q.text("verb")); err != nil {
 		return c, err
 	}
@@ -42,39 +42,39 @@ func bulkChoiceOf(q *ask) (c bulkChoice, err error) {
 		return c, nil
 	}
 	c.cursor = ""
-	met := map[holdfast.ID]bool{}
+	seen := map[holdfast.ID]bool{}
 	for _, text := range q.Form["job"] {
 		id, err := holdfast.ParseID(text)
 		if err != nil {
 			return c, err
 		}
-		if !met[id] {
-			met[id] = true
+		if !seen[id] {
+			seen[id] = true
 			c.ids = append(c.ids, id)
 		}
 	}
 	switch {
 	case len(c.ids) == 0:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing is selected: go back and choose jobs, or all that match"}
-	case len(c.ids) > mostPerPress:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "more than " + num(mostPerPress) + " jobs are selected: choose fewer, or all that match"}
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no job is selected: go back and select jobs, or all that match"}
+	case len(c.ids) > maxPerAction:
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "more than " + num(maxPerAction) + " jobs are selected: select fewer, or all that match"}
 	}
 	return c, err
 }
 
-// A bulkLook is a selection, looked at.
-type bulkLook struct {
+// A bulkScan is the result of examining a selection.
+type bulkScan struct {
 	can     []holdfast.ID
-	spared  []bulkSpared
-	reasons reasonTally
+	skipped []bulkSkipped
+	reasons reasonCounts
 	states  map[string]int
-	looked  int
-	cursor  string // with all: where to go on when there is more
+	looked  int    // jobs examined
+	cursor  string // with all: where to continue when there is more
 	more    bool
-	from    map[holdfast.ID]string // with all: the cursor of the page that a job was on
+	from    map[holdfast.ID]string // with all: the cursor of the page of each job
 }
 
-func (g *bulkLook) add(v bulkVerb, job holdfast.Job) {
+func (g *bulkScan) add(v bulkVerb, job holdfast.Job) {
 	g.looked++
 	g.states[string(job.State)]++
 	why := v.cannot(job)
@@ -82,27 +82,27 @@ func (g *bulkLook) add(v bulkVerb, job holdfast.Job) {
 		g.can = append(g.can, job.ID)
 		return
 	}
-	g.leave(bulkSpared{Job: holdfast.Job{ID: job.ID, Kind: job.Kind, State: job.State, Discarded: job.Discarded}, Text: why.It(), why: *why})
+	g.skip(bulkSkipped{Job: holdfast.Job{ID: job.ID, Kind: job.Kind, State: job.State, Discarded: job.Discarded}, Text: why.It(), why: *why})
 }
 
-// leave counts a job that is left as it is. The first of them are listed.
-func (g *bulkLook) leave(one bulkSpared) {
+// skip counts a job that is not changed, and lists the first maxListed of them.
+func (g *bulkScan) skip(one bulkSkipped) {
 	g.reasons.add(one.why)
-	if len(g.spared) < mostListed {
-		g.spared = append(g.spared, one)
+	if len(g.skipped) < maxListed {
+		g.skipped = append(g.skipped, one)
 	}
 }
 
-// gather looks at what is selected before anything is done, so that nothing depends on what moves meanwhile.
-func (c bulkChoice) gather(q *ask, jobs, looks int) (*bulkLook, error) {
-	g := &bulkLook{states: map[string]int{}, from: map[holdfast.ID]string{}}
+// scan examines the selection before anything is changed. With all it stops at limits of jobs, of examined jobs and of time.
+func (c bulkSelection) scan(q *request, jobs, maxLooked int) (*bulkScan, error) {
+	g := &bulkScan{states: map[string]int{}, from: map[holdfast.ID]string{}}
 	if !c.all {
 		for _, id := range c.ids {
 			job, err := q.desk.Job(q.ctx, id)
 			switch {
 			case errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged):
 				g.looked++
-				g.leave(bulkSpared{Job: holdfast.Job{ID: id}, Text: sentence(err), why: isGone})
+				g.skip(bulkSkipped{Job: holdfast.Job{ID: id}, Text: sentence(err), why: isGone})
 			case err != nil:
 				return g, err
 			default:
@@ -112,7 +112,7 @@ func (c bulkChoice) gather(q *ask, jobs, looks int) (*bulkLook, error) {
 		return g, nil
 	}
 	for at, begun, pages := c.cursor, time.Now(), 1; ; pages++ {
-		page, next, _, err := c.search.page(q, mostListed, at)
+		page, next, _, err := c.search.page(q, maxListed, at)
 		if err != nil {
 			return g, err
 		}
@@ -123,61 +123,61 @@ func (c bulkChoice) gather(q *ask, jobs, looks int) (*bulkLook, error) {
 		if at = next; at == "" {
 			return g, nil
 		}
-		if len(g.can) >= jobs || g.looked >= looks || pages*mostListed >= looks || time.Since(begun) > pressWithin/2 {
+		if len(g.can) >= jobs || g.looked >= maxLooked || pages*maxListed >= maxLooked || time.Since(begun) > actionTimeout/2 {
 			g.more, g.cursor = true, at
 			return g, nil
 		}
 	}
 }
 
-// A bulkPreview is what the page shows before anything is done.
+// A bulkPreview is the data of the preview page.
 type bulkPreview struct {
 	Verb    bulkVerb
 	All     bool
 	Query   string
 	Jobs    []holdfast.ID
-	Count   int // that it will be done to, as far as was looked
+	Count   int // jobs that would be changed, among those examined
 	Looked  int
-	More    bool // there is more than was looked at
+	More    bool // there are more than were examined
 	Button  string
 	States  []bulkState
-	Reasons reasonTally
-	Spared  []bulkSpared
-	Listed  bool // more would be left than are listed
+	Reasons reasonCounts
+	Skipped []bulkSkipped
+	Listed  bool // more would be skipped than are listed
 	Back    string
 	Redrive string
 	Most    int
 }
 
-// A bulkState is how many of the selected jobs stand in a state.
+// A bulkState is the number of selected jobs in a state.
 type bulkState struct {
 	State string
 	N     int
 }
 
-// preview shows what would happen. It is for those who may do it.
-func (s *bulkScreen) preview(q *ask) (page, error) {
+// preview shows the effect of an action. It needs the scope operator.
+func (s *bulkScreen) preview(q *request) (page, error) {
 	if !q.may(apikey.Operator) {
-		return page{}, &forbidden{text: "You may look, and not do this: it needs the scope " + string(apikey.Operator) + "."}
+		return page{}, &forbidden{text: "This needs the scope " + string(apikey.Operator) + "."}
 	}
-	chosen, err := bulkChoiceOf(q)
+	chosen, err := bulkSelectionOf(q)
 	if err != nil {
 		return page{}, err
 	}
-	g, err := chosen.gather(q, mostSampled, mostSampled)
+	g, err := chosen.scan(q, maxPreviewScan, maxPreviewScan)
 	if err != nil {
 		return page{}, err
 	}
 	p := bulkPreview{
 		Verb: chosen.verb, All: chosen.all, Query: chosen.search.text, Jobs: g.can, Count: len(g.can), Looked: g.looked, More: g.more,
-		Reasons: g.reasons, Spared: g.spared[:min(len(g.spared), mostPreviewed)], Listed: g.reasons.sum() > mostPreviewed, Back: s.backTo(q), Most: mostPerPress,
+		Reasons: g.reasons, Skipped: g.skipped[:min(len(g.skipped), maxPreviewed)], Listed: g.reasons.sum() > maxPreviewed, Back: s.backTo(q), Most: maxPerAction,
 	}
 	p.Button = p.Verb.Jobs(p.Count)
 	if p.All {
 		p.Jobs = nil
 	}
 	if p.More {
-		p.Button = p.Verb.Title + " up to " + num(mostPerPress) + " jobs"
+		p.Button = p.Verb.Title + " up to " + num(maxPerAction) + " jobs"
 	}
 	for _, one := range []holdfast.State{holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
 		if n := g.states[string(one)]; n > 0 {
@@ -190,19 +190,19 @@ func (s *bulkScreen) preview(q *ask) (page, error) {
 	return page{name: "jobs_bulk", title: p.Verb.Title + " jobs", here: "jobs", data: p}, nil
 }
 
-// backTo is the list that the visitor came from.
-func (s *bulkScreen) backTo(q *ask) string {
+// backTo returns the list that the visitor came from.
+func (s *bulkScreen) backTo(q *request) string {
 	if q.FormValue("back") == "" {
 		return q.link("/jobs")
 	}
 	return q.back()
 }
 
-// act does it, to one job after the other, and says once what became of them.
-func (s *bulkScreen) act(q *ask) (done, error) {
-	chosen, err := bulkChoiceOf(q)
+// act changes the selected jobs one after the other and returns one summary.
+func (s *bulkScreen) act(q *request) (actionResult, error) {
+	chosen, err := bulkSelectionOf(q)
 	if err != nil {
-		return done{to: "/jobs"}, err
+		return actionResult{to: "/jobs"}, err
 	}
 	o := &bulkOutcome{ID: holdfast.NewID(), Verb: chosen.verb, Query: chosen.search.text, All: chosen.all, Reason: q.text("reason"), Back: s.backTo(q), At: q.now}
 	if chosen.verb.Reason == "required" && o.Reason == "" {
@@ -210,33 +210,33 @@ func (s *bulkScreen) act(q *ask) (done, error) {
 		if chosen.all {
 			again["all"] = []string{"1"}
 		}
-		return done{to: "/jobs/bulk?" + again.Encode()}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing was done: say why nobody needs these jobs any more"}
+		return actionResult{to: "/jobs/bulk?" + again.Encode()}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing was changed: give a reason for discarding these jobs"}
 	}
 	begun := time.Now()
-	g := &bulkLook{can: chosen.ids, states: map[string]int{}}
+	g := &bulkScan{can: chosen.ids, states: map[string]int{}}
 	if chosen.all {
-		if g, err = chosen.gather(q, mostPerPress, mostPassed); err != nil {
-			return done{to: strings.TrimPrefix(o.Back, q.c.cfg.Prefix)}, err
+		if g, err = chosen.scan(q, maxPerAction, maxActionScan); err != nil {
+			return actionResult{to: strings.TrimPrefix(o.Back, q.c.cfg.Prefix)}, err
 		}
 	}
-	o.bulkLook = g
-	o.work(q, g.can[:min(len(g.can), mostPerPress)], begun)
-	if o.over() {
-		return done{text: o.Summary(), to: strings.TrimPrefix(o.Back, q.c.cfg.Prefix)}, nil
+	o.bulkScan = g
+	o.run(q, g.can[:min(len(g.can), maxPerAction)], begun)
+	if o.finished() {
+		return actionResult{text: o.Summary(), to: strings.TrimPrefix(o.Back, q.c.cfg.Prefix)}, nil
 	}
 	s.remember(o)
-	return done{text: o.Summary(), to: "/jobs/bulk?outcome=" + o.ID.String(), bad: o.Did == 0, kept: o.kept()}, nil
+	return actionResult{text: o.Summary(), to: "/jobs/bulk?outcome=" + o.ID.String(), bad: o.Did == 0, kept: o.kept()}, nil
 }
 
-// work goes through the jobs until they are done, or the time is up, or the store does not answer.
-func (o *bulkOutcome) work(q *ask, ids []holdfast.ID, begun time.Time) {
+// run changes the jobs until all are done, the time is up, or the store fails.
+func (o *bulkOutcome) run(q *request, ids []holdfast.ID, begun time.Time) {
 	for n, id := range ids {
 		var asked bool
 		err := context.Cause(q.ctx)
-		if err == nil && time.Since(begun) < pressWithin {
+		if err == nil && time.Since(begun) < actionTimeout {
 			asked, err = o.Verb.do(q, id)
 		} else if err == nil {
-			err = errTime
+			err = errTimeUp
 		}
 		switch {
 		case err == nil && asked:
@@ -244,25 +244,25 @@ func (o *bulkOutcome) work(q *ask, ids []holdfast.ID, begun time.Time) {
 		case err == nil:
 			o.Did++
 		case errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged):
-			o.leave(o.Verb.spare(q, id, err))
+			o.skip(o.Verb.skip(q, id, err))
 		default:
 			o.stopped(ids[n:], err)
 			return
 		}
 	}
 	if rest := o.can[len(ids):]; len(rest) > 0 {
-		o.stopped(rest, errTime)
+		o.stopped(rest, errTimeUp)
 	}
 }
 
-// errTime: so much is enough for one press.
-var errTime = errors.New("the time is up")
+// errTimeUp means that the time limit of one request was reached.
+var errTimeUp = errors.New("the time is up")
 
-// stopped says that some jobs were not reached, and where to go on.
+// stopped records the jobs that were not reached, and where to continue.
 func (o *bulkOutcome) stopped(left []holdfast.ID, why error) {
 	o.Left = left
-	if !errors.Is(why, errTime) {
-		o.Trouble = sentence(why)
+	if !errors.Is(why, errTimeUp) {
+		o.Problem = sentence(why)
 	}
 	if o.All {
 		o.cursor, o.more = o.from[left[0]], true

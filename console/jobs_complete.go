@@ -10,26 +10,26 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// mostOffered is how many values are offered at once.
-const mostOffered = 20
+// maxCompletions is the number of values in one answer.
+const maxCompletions = 20
 
-// completeJobs offers values for a qualifier.
+// completeJobs answers with the values of a qualifier as JSON.
 func (c *Console) completeJobs(w http.ResponseWriter, r *http.Request) {
-	q, err := c.admit(w, r)
+	q, err := c.authenticate(w, r)
 	var known []string
 	if err == nil {
 		known, err = q.values(q.text("name"))
 	}
 	if err != nil {
-		c.refuse(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	text, _ := json.Marshal(map[string][]string{"values": offerValues(known, q.text("value"))}) // texts always marshal
+	text, _ := json.Marshal(map[string][]string{"values": offerValues(known, q.text("value"))}) // strings always marshal
 	_, _ = w.Write(text)
 }
 
-// offerValues chooses among what is known: what begins with what was typed first, then what has it within.
+// offerValues returns the known values that contain what was typed, those that begin with it first.
 func offerValues(known []string, typed string) []string {
 	typed = strings.ToLower(typed)
 	slices.Sort(known)
@@ -44,11 +44,11 @@ func offerValues(known []string, typed string) []string {
 		}
 	}
 	all := append(begin, within...)
-	return all[:min(len(all), mostOffered)]
+	return all[:min(len(all), maxCompletions)]
 }
 
-// values are those of a qualifier that are known without looking far.
-func (q *ask) values(name string) (known []string, err error) {
+// values returns the values of a qualifier that cheap queries find.
+func (q *request) values(name string) (known []string, err error) {
 	switch name {
 	case "state":
 		return []string{"queued", "processing", "complete", "failed", "cancelled"}, nil
@@ -77,7 +77,7 @@ func (q *ask) values(name string) (known []string, err error) {
 		}
 		return known, err
 	case "code", "fingerprint":
-		return q.troubleValues(name)
+		return q.errorGroupValues(name)
 	case "dependency":
 		breakers, err := q.desk.Breakers(q.ctx)
 		if err != nil {
@@ -94,8 +94,8 @@ func (q *ask) values(name string) (known []string, err error) {
 	return nil, nil
 }
 
-// troubleValues are those of error groups, and all codes that are registered.
-func (q *ask) troubleValues(name string) (known []string, err error) {
+// errorGroupValues returns the values of recent error groups, and for codes all registered codes.
+func (q *request) errorGroupValues(name string) (known []string, err error) {
 	if name == "code" {
 		codes, err := q.codes()
 		if err != nil {
@@ -116,8 +116,8 @@ func (q *ask) troubleValues(name string) (known []string, err error) {
 	return known, err
 }
 
-// recentValues are those of the newest jobs, of workers and of shares.
-func (q *ask) recentValues(name string) (known []string, err error) {
+// recentValues returns the values of the newest jobs, and of workers (kinds) or shares (owners).
+func (q *request) recentValues(name string) (known []string, err error) {
 	if name == "kind" {
 		workers, err := q.desk.Workers(q.ctx)
 		if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// A jobQuery is a search for jobs, read from what somebody wrote. All of its parts apply together.
+// A jobQuery is a parsed search for jobs. All parts must match.
 type jobQuery struct {
-	text     string
-	parts    []queryPart
-	filter   holdfast.Filter
-	category string // the store does not know it: pages are narrowed to it here
-	problem  string // what is wrong, and what to do. Nothing is looked for then
-	instead  string // the search that was probably meant, if that can be told
+	text       string
+	parts      []queryPart
+	filter     holdfast.Filter
+	category   string // the store cannot filter by it: the console filters its pages
+	problem    string // what is wrong and how to fix it; if set, nothing is searched
+	suggestion string // the search that the visitor probably meant, if known
 }
 
-// A queryPart is one qualifier and its value.
+// A queryPart is a qualifier with its value.
 type queryPart struct{ name, value string }
 
-// String writes a part so that it is read the same.
+// String returns the part as parseJobs reads it, quoted if needed.
 func (p queryPart) String() string {
 	if p.value != "" && !strings.ContainsFunc(p.value, func(r rune) bool { return unicode.IsSpace(r) || r == '"' }) {
 		return p.name + ":" + p.value
@@ -35,7 +35,7 @@ func (p queryPart) String() string {
 	return p.name + `:"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(p.value) + `"`
 }
 
-// A qualifier is a name that a search understands.
+// A qualifier is a name that a search can use.
 type qualifier struct {
 	name    string
 	example string
@@ -43,41 +43,41 @@ type qualifier struct {
 	take    func(q *jobQuery, value string) error
 }
 
-// qualifiers are all there are, in the order in which they are explained.
+// qualifiers lists all qualifiers, in the order of the help.
 var qualifiers = []qualifier{
 	{"state", "state:failed", "queued, processing, complete, failed or cancelled", takeState},
 	{"is", "is:dead", "dead: failed, not discarded and not benign. retrying: queued after a failure", takeIs},
-	{"benign", "benign:true", "true: failed as was to be expected. false: failed otherwise", takeBenign},
-	{"kind", "kind:mail", "what the job does", func(q *jobQuery, v string) error { q.filter.Kind = v; return nil }},
-	{"queue", "queue:default", "where it waits", func(q *jobQuery, v string) error { q.filter.Queue = v; return nil }},
-	{"owner", "owner:ada", "whose it is", func(q *jobQuery, v string) error { q.filter.Owner = v; return nil }},
-	{"code", "code:GW_5XX", "of its last failure", func(q *jobQuery, v string) error { q.filter.Code = v; return nil }},
-	{"category", "category:network", "of its last failure", takeCategory},
-	{"fingerprint", "fingerprint:3f2a", "of its last failure: one error group", func(q *jobQuery, v string) error { q.filter.Fingerprint = v; return nil }},
-	{"dependency", "dependency:gateway", "what it calls", func(q *jobQuery, v string) error { q.filter.Dependency = v; return nil }},
+	{"benign", "benign:true", "true: expected failures. false: all other failures", takeBenign},
+	{"kind", "kind:mail", "type of the job", func(q *jobQuery, v string) error { q.filter.Kind = v; return nil }},
+	{"queue", "queue:default", "queue of the job", func(q *jobQuery, v string) error { q.filter.Queue = v; return nil }},
+	{"owner", "owner:ada", "owner of the job", func(q *jobQuery, v string) error { q.filter.Owner = v; return nil }},
+	{"code", "code:GW_5XX", "code of the last failure", func(q *jobQuery, v string) error { q.filter.Code = v; return nil }},
+	{"category", "category:network", "category of the last failure", takeCategory},
+	{"fingerprint", "fingerprint:3f2a", "error group of the last failure", func(q *jobQuery, v string) error { q.filter.Fingerprint = v; return nil }},
+	{"dependency", "dependency:gateway", "dependency that it calls", func(q *jobQuery, v string) error { q.filter.Dependency = v; return nil }},
 	{"tag", `tag:"big file"`, "one of its tags", func(q *jobQuery, v string) error { q.filter.Tag = v; return nil }},
-	{"worker", "worker:web-1", "in whose hands it is now", func(q *jobQuery, v string) error { q.filter.Worker = v; return nil }},
+	{"worker", "worker:web-1", "worker that runs it", func(q *jobQuery, v string) error { q.filter.Worker = v; return nil }},
 	{"group", "group:01890a5d-…", "member of this group", func(q *jobQuery, v string) error { return takeID(&q.filter.Group, v) }},
 	{"redrive", "redrive:01890a5d-…", "taken by this redrive", func(q *jobQuery, v string) error { return takeID(&q.filter.Redrive, v) }},
-	{"generation", "generation:2", "1 at first, one more with each manual retry", takeGeneration},
-	{"age", "age:>1h", "older than that, or younger: age:<15m", takeAge},
+	{"generation", "generation:2", "1 at first, plus 1 for each manual retry", takeGeneration},
+	{"age", "age:>1h", "older than this, or newer: age:<15m", takeAge},
 }
 
-// An amissError says what is wrong with a search, in sentences for whoever wrote it.
-type amissError string
+// A queryError says what is wrong with a search, in full sentences for the visitor.
+type queryError string
 
-func (e amissError) Error() string { return string(e) }
+func (e queryError) Error() string { return string(e) }
 
-func amiss(format string, args ...any) error { return amissError(fmt.Sprintf(format, args...)) }
+func queryErrorf(format string, args ...any) error { return queryError(fmt.Sprintf(format, args...)) }
 
-// mostQuery is how long a search may be.
-const mostQuery = 2000
+// maxQuery is the maximum length of a search in bytes.
+const maxQuery = 2000
 
-// parseJobs reads a search. What it cannot read is said in problem.
+// parseJobs parses a search. If it is invalid, problem says why.
 func parseJobs(text string) jobQuery {
 	q := jobQuery{text: strings.TrimSpace(text)}
-	if len(q.text) > mostQuery {
-		q.text, q.problem = cut(q.text, mostQuery), fmt.Sprintf("This search is longer than %s bytes. Name less.", num(mostQuery))
+	if len(q.text) > maxQuery {
+		q.text, q.problem = truncate(q.text, maxQuery), fmt.Sprintf("The search is longer than %s bytes. Shorten it.", num(maxQuery))
 		return q
 	}
 	words, err := splitQuery(q.text)
@@ -90,13 +90,13 @@ func parseJobs(text string) jobQuery {
 	return q
 }
 
-// A queryWord is a word of a search: with a name when it is a qualifier.
+// A queryWord is a word of a search. It has a name if it is a qualifier.
 type queryWord struct {
 	queryPart
 	raw string // as it was written
 }
 
-// splitQuery cuts a search into words. Quotes keep blanks together; within them a backslash keeps a quote or a backslash.
+// splitQuery splits a search into words. Words with spaces are quoted; within quotes a backslash escapes a quote or a backslash.
 func splitQuery(text string) (words []queryWord, err error) {
 	var raw, value strings.Builder
 	var word queryWord
@@ -134,20 +134,20 @@ func splitQuery(text string) (words []queryWord, err error) {
 	}
 	end()
 	if quoted {
-		return words, amiss(`A quote is opened and not closed. Close it: kind:"two words".`)
+		return words, queryErrorf(`A quote is not closed. Close it: kind:"two words".`)
 	}
 	return words, nil
 }
 
-// take adds one word.
+// take adds one word to the query.
 func (q *jobQuery) take(w queryWord) error {
 	name := strings.ToLower(w.name)
 	switch strings.ToUpper(w.raw) {
 	case "AND", "OR", "NOT":
-		return amiss("%s is not understood. All qualifiers apply together, each names one value. Leave the word out.", strings.ToUpper(w.raw))
+		return queryErrorf("%s is not supported. All qualifiers must match, each with one value. Remove the word.", strings.ToUpper(w.raw))
 	}
 	if strings.HasPrefix(w.raw, "-") || strings.HasPrefix(w.raw, "!") {
-		return amiss("Leaving something out is not supported: %q. Name what you want to see instead, such as state:failed.", cut(w.raw, 60))
+		return queryErrorf("Exclusion is not supported: %q. Search for what you want to see, such as state:failed.", truncate(w.raw, 60))
 	}
 	if w.name == "" {
 		return freeWord(w)
@@ -158,29 +158,29 @@ func (q *jobQuery) take(w queryWord) error {
 	}
 	part := queryPart{name, w.value}
 	if part.value == "" {
-		return amiss("%s: says nothing yet. Give it a value, such as %s.", name, qualifiers[at].example)
+		return queryErrorf("%s: has no value. Add one, such as %s.", name, qualifiers[at].example)
 	}
 	for _, other := range q.parts {
 		if other == part {
 			return nil
 		}
 		if other.name == name && !(name == "age" && other.value[0] != part.value[0]) && name != "is" {
-			return amiss("%s is named twice, as %q and as %q. A job has one: keep one of them.", name, cut(other.value, 60), cut(part.value, 60))
+			return queryErrorf("%s is given twice, as %q and as %q. Keep one of them.", name, truncate(other.value, 60), truncate(part.value, 60))
 		}
 	}
 	q.parts = append(q.parts, part)
 	return qualifiers[at].take(q, part.value)
 }
 
-// freeWord explains that words are not searched for.
+// freeWord returns the error for a word without a qualifier.
 func freeWord(w queryWord) error {
 	if _, err := holdfast.ParseID(w.value); err == nil {
-		return amiss("A job's id leads to that job, and stands alone. Take the rest away, or the id.")
+		return queryErrorf("A job id cannot be combined with other terms. Remove the id or the rest.")
 	}
-	return amiss("Free text is not searched: %q. Say what it is: kind:, queue:, owner:, code:, tag:, … or paste a whole job id.", cut(w.value, 60))
+	return queryErrorf("Free text is not searched: %q. Use a qualifier: kind:, queue:, owner:, code:, tag:, … or a full job id.", truncate(w.value, 60))
 }
 
-// unknown names the qualifier that was probably meant.
+// unknown returns the error for an unknown qualifier and suggests the most similar one.
 func (q *jobQuery) unknown(w queryWord) error {
 	names := make([]string, len(qualifiers))
 	for i, one := range qualifiers {
@@ -192,16 +192,16 @@ func (q *jobQuery) unknown(w queryWord) error {
 		best = names[begun]
 	}
 	if best != "" {
-		q.instead = strings.Replace(q.text, w.raw, queryPart{best, w.value}.String(), 1)
-		return amiss("There is no qualifier %q. Did you mean %s?", cut(w.name, 60), best)
+		q.suggestion = strings.Replace(q.text, w.raw, queryPart{best, w.value}.String(), 1)
+		return queryErrorf("There is no qualifier %q. Did you mean %s?", truncate(w.name, 60), best)
 	}
-	return amiss("There is no qualifier %q. There are %s.", cut(w.name, 60), strings.Join(names, ", "))
+	return queryErrorf("There is no qualifier %q. Use one of %s.", truncate(w.name, 60), strings.Join(names, ", "))
 }
 
 func takeBenign(q *jobQuery, value string) error {
 	benign, err := strconv.ParseBool(value)
 	if err != nil {
-		return amiss("benign is true or false, not %q.", cut(value, 60))
+		return queryErrorf("benign must be true or false, not %q.", truncate(value, 60))
 	}
 	q.filter.Benign = &benign
 	return nil
@@ -214,10 +214,10 @@ func takeState(q *jobQuery, value string) error {
 		q.filter.State = state
 		return nil
 	case "dead", "retrying":
-		q.instead = strings.Replace(q.text, "state:"+value, "is:"+string(state), 1)
-		return amiss("%s is no state. Use is:%s.", state, state)
+		q.suggestion = strings.Replace(q.text, "state:"+value, "is:"+string(state), 1)
+		return queryErrorf("%s is not a state. Use is:%s.", state, state)
 	}
-	return amiss("There is no state %q. Use state:queued, processing, complete, failed or cancelled.", cut(value, 60))
+	return queryErrorf("There is no state %q. Use state:queued, processing, complete, failed or cancelled.", truncate(value, 60))
 }
 
 func takeIs(q *jobQuery, value string) error {
@@ -227,14 +227,14 @@ func takeIs(q *jobQuery, value string) error {
 	case "retrying":
 		q.filter.Retrying = true
 	default:
-		return amiss("is:%s is not known. Use is:dead or is:retrying; for a state say state:failed.", cut(value, 60))
+		return queryErrorf("is:%s is unknown. Use is:dead or is:retrying. For a state use state:failed.", truncate(value, 60))
 	}
 	return nil
 }
 
 func takeCategory(q *jobQuery, value string) error {
 	if !slices.Contains(failure.Categories(), value) {
-		return amiss("There is no category %q. There are %s.", cut(value, 60), strings.Join(failure.Categories(), ", "))
+		return queryErrorf("There is no category %q. Use one of %s.", truncate(value, 60), strings.Join(failure.Categories(), ", "))
 	}
 	q.category = value
 	return nil
@@ -243,7 +243,7 @@ func takeCategory(q *jobQuery, value string) error {
 func takeID(to *holdfast.ID, value string) error {
 	id, err := holdfast.ParseID(value)
 	if err != nil {
-		return amiss("%q is no id. Give a whole one, of the form 01890a5d-ac96-774b-bcce-b302099a8057.", cut(value, 60))
+		return queryErrorf("%q is not an id. Use a full id, such as 01890a5d-ac96-774b-bcce-b302099a8057.", truncate(value, 60))
 	}
 	*to = id
 	return nil
@@ -252,7 +252,7 @@ func takeID(to *holdfast.ID, value string) error {
 func takeGeneration(q *jobQuery, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > math.MaxInt32 {
-		return amiss("generation:%s is no number from 1 on. 1 is the first; 2 comes after one manual retry.", cut(value, 60))
+		return queryErrorf("generation:%s is not a number from 1. 1 is the first generation; 2 follows one manual retry.", truncate(value, 60))
 	}
 	q.filter.Generation = n
 	return nil
@@ -263,7 +263,7 @@ func takeAge(q *jobQuery, value string) error {
 	younger, isYounger := strings.CutPrefix(value, "<")
 	switch {
 	case !isOlder && !isYounger:
-		return amiss("age:%s leaves open which way. Use age:>%s for older, age:<%s for younger.", cut(value, 60), cut(value, 60), cut(value, 60))
+		return queryErrorf("age:%s has no direction. Use age:>%s for older, age:<%s for newer.", truncate(value, 60), truncate(value, 60), truncate(value, 60))
 	case isOlder:
 		age, err := parseAge(older)
 		q.filter.OlderThan = age
@@ -274,12 +274,12 @@ func takeAge(q *jobQuery, value string) error {
 	return err
 }
 
-// ageUnits are what ages are counted in.
+// ageUnits are the units of ages.
 var ageUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
 // parseAge reads an age such as 90s, 15m, 1h30m, 7d or 2w.
 func parseAge(text string) (age time.Duration, err error) {
-	bad := amiss("%q is no age. Use numbers with s, m, h, d or w, such as age:>1h, age:<15m or age:>7d.", cut(text, 60))
+	bad := queryErrorf("%q is not an age. Use numbers with s, m, h, d or w, such as age:>1h, age:<15m or age:>7d.", truncate(text, 60))
 	for rest := text; rest != ""; {
 		digits := 0
 		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
@@ -291,7 +291,7 @@ func parseAge(text string) (age time.Duration, err error) {
 		n, _ := strconv.Atoi(rest[:digits]) // nine digits are a number
 		unit := ageUnits[rest[digits]]
 		if time.Duration(n) > (100*365*24*time.Hour-age)/unit {
-			return 0, amiss("%q is more than a hundred years. Use less.", cut(text, 60))
+			return 0, queryErrorf("%q is more than a hundred years. Use a smaller age.", truncate(text, 60))
 		}
 		age += time.Duration(n) * unit
 		rest = rest[digits+1:]

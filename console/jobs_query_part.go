@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// without is the search without the parts of these names, and with others at its beginning.
+// without returns the search without the parts of these names (separated by spaces), and with other parts at its beginning.
 func (q jobQuery) without(names string, with ...queryPart) string {
 	var texts []string
 	for _, part := range with {
@@ -20,26 +20,26 @@ func (q jobQuery) without(names string, with ...queryPart) string {
 	return strings.Join(texts, " ")
 }
 
-// less is the search without one of its parts.
-func (q jobQuery) less(away queryPart) string {
+// withoutPart returns the search without one of its parts.
+func (q jobQuery) withoutPart(removed queryPart) string {
 	var texts []string
 	for _, part := range q.parts {
-		if part != away {
+		if part != removed {
 			texts = append(texts, part.String())
 		}
 	}
 	return strings.Join(texts, " ")
 }
 
-// narrows reports whether the search asks for more than a state: then nobody has counted beforehand.
+// narrows reports whether the search has other terms than a state. Then no index has its count.
 func (q jobQuery) narrows() bool { return q.without("state is") != "" }
 
-// keeps reports whether a job that the store found is meant.
-func (q jobQuery) keeps(job holdfast.Job) bool {
+// matches reports whether a job that the store found matches the category.
+func (q jobQuery) matches(job holdfast.Job) bool {
 	return q.category == "" || job.LastFailure != nil && job.LastFailure.Category == q.category
 }
 
-// redrive is the address of a redrive of what the search means, or empty: when it asks for what a redrive does not choose by.
+// redrive returns the path of a redrive of the matches, or "" if the search has terms that a redrive cannot select by.
 func (q jobQuery) redrive() string {
 	f := q.filter
 	if f.State != "" && f.State != holdfast.Failed || q.problem != "" || q.without("state is kind queue owner code fingerprint group age") != "" || f.Retrying || f.YoungerThan > 0 {
@@ -56,7 +56,7 @@ func (q jobQuery) redrive() string {
 	return to
 }
 
-// loneID is the job that a search consists of.
+// loneID returns the job id if the search is nothing but one.
 func loneID(text string) (holdfast.ID, bool) {
 	text = strings.TrimPrefix(strings.Trim(strings.TrimSpace(text), `"`), "id:")
 	id, err := holdfast.ParseID(strings.ToLower(text))

@@ -42,25 +42,25 @@ func TestASearchThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		"timeout":                 "Free text is not searched",
 		"knd:fetch":               "Did you mean kind?",
 		"dep:gateway":             "Did you mean dependency?",
-		"zebra:x":                 "There are state, is, benign, kind",
-		"-kind:x":                 "Leaving something out is not supported",
-		"!kind:x":                 "Leaving something out is not supported",
-		"kind:x OR kind:y":        "OR is not understood",
+		"zebra:x":                 "Use one of state, is, benign, kind",
+		"-kind:x":                 "Exclusion is not supported",
+		"!kind:x":                 "Exclusion is not supported",
+		"kind:x OR kind:y":        "OR is not supported",
 		"kind:":                   "such as kind:mail",
-		"kind:x kind:y":           "named twice",
+		"kind:x kind:y":           "given twice",
 		"state:dead":              "Use is:dead",
 		"state:done":              "Use state:queued",
 		"is:failed":               "state:failed",
 		"age:1h":                  "age:>1h",
-		"age:>soon":               "is no age",
-		"age:>0h":                 "is no age",
+		"age:>soon":               "is not an age",
+		"age:>0h":                 "is not an age",
 		"age:>999999999w":         "a hundred years",
-		"generation:0":            "from 1 on",
-		"group:7":                 "is no id",
+		"generation:0":            "not a number from 1",
+		"group:7":                 "is not an id",
 		"category:bad weather":    "There is no category",
 		`kind:"two words`:         "Close it",
-		"kind:x " + someID:        "stands alone",
-		strings.Repeat("a", 3000): "Name less",
+		"kind:x " + someID:        "cannot be combined",
+		strings.Repeat("a", 3000): "Shorten it",
 	} {
 		if got := parseJobs(text); !strings.Contains(got.problem, word) {
 			t.Errorf("%.40q: %q does not say %q", text, got.problem, word)
@@ -70,7 +70,7 @@ func TestASearchThatCannotBeReadSaysWhatToDo(t *testing.T) {
 
 func TestTheSearchThatWasMeantIsOffered(t *testing.T) {
 	for text, want := range map[string]string{"owner:ada knd:\"a b\" age:>1h": "owner:ada kind:\"a b\" age:>1h", "state:dead kind:x": "is:dead kind:x", "zebra:x": ""} {
-		if got := parseJobs(text).instead; got != want {
+		if got := parseJobs(text).suggestion; got != want {
 			t.Errorf("%q: %q, not %q", text, got, want)
 		}
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A jobColumn is a column that can be chosen. State and job are always there.
+// A jobColumn is an optional column. State and job are always shown.
 type jobColumn struct{ name, title string }
 
-// jobColumns are those of the list, in their order.
+// jobColumns are the optional columns, in order.
 var jobColumns = []jobColumn{
 	{"queue", "Queue"}, {"owner", "Owner"}, {"attempts", "Attempts"}, {"code", "Last failure"}, {"waits", "Waits for"}, {"duration", "Duration"}, {"priority", "Priority"}, {"tags", "Tags"},
 	{"dependency", "Dependency"}, {"worker", "Worker"}, {"group", "Group"}, {"generation", "Generation"}, {"ended", "Ended"}, {"age", "Age"},
 }
 
-// usualColumns are those of a search when nobody chose: what ended waits for nothing, and what went well has no failure.
-func usualColumns(f holdfast.Filter) []string {
+// defaultColumns returns the columns that suit the state of a search.
+func defaultColumns(f holdfast.Filter) []string {
 	switch {
 	case f.State == holdfast.Processing:
 		return []string{"queue", "owner", "attempts", "worker", "duration", "waits", "age"}
@@ -32,31 +32,31 @@ func usualColumns(f holdfast.Filter) []string {
 	return []string{"queue", "owner", "attempts", "code", "waits", "age"}
 }
 
-// A columnChoice is a column as the form to choose shows it.
+// A columnChoice is a column in the form that selects columns.
 type columnChoice struct {
 	Name, Title string
 	Shown       bool
 }
 
-// chosenColumns reads which columns are wanted: as one list with commas, or as a form says it. What is not known is left out.
-func chosenColumns(given, usual []string) (has map[string]bool, chosen string) {
+// chosenColumns reads the columns from a comma-separated list or from form values, and ignores unknown names. chosen is empty for the default columns.
+func chosenColumns(given, defaults []string) (has map[string]bool, chosen string) {
 	wanted := strings.Split(strings.Join(given, ","), ",")
 	wanted = slices.DeleteFunc(wanted, func(name string) bool {
 		return !slices.ContainsFunc(jobColumns, func(one jobColumn) bool { return one.name == name })
 	})
 	if len(wanted) == 0 {
-		wanted = usual
+		wanted = defaults
 	}
 	has = map[string]bool{}
 	for _, name := range wanted {
 		has[name] = true
 	}
 	var names []string
-	other := len(has) != len(usual)
+	other := len(has) != len(defaults)
 	for _, one := range jobColumns {
 		if has[one.name] {
 			names = append(names, one.name)
-			other = other || !slices.Contains(usual, one.name)
+			other = other || !slices.Contains(defaults, one.name)
 		}
 	}
 	if !other {
@@ -65,24 +65,24 @@ func chosenColumns(given, usual []string) (has map[string]bool, chosen string) {
 	return has, strings.Join(names, ",")
 }
 
-// A jobRow is a job as the list shows it.
+// A jobRow is a job in the list.
 type jobRow struct {
 	holdfast.Job
-	Badge    string // its state, or what says more
-	Made     int    // attempts of this generation, the one that runs among them
+	Badge    string // its state, or discarded or held
+	Made     int    // attempts of this generation, including a running one
 	Code     string
 	Message  string
-	Note     string    // what it waits for, in words
-	NoteLink string    // where that is explained
-	At       time.Time // when that ends, if it is known
+	Note     string    // what it waits for
+	NoteLink string    // page that explains it
+	At       time.Time // when the wait ends, if known
 	Took     time.Duration
 }
 
-// rowOf makes a row of a job.
+// rowOf returns the row of a job.
 func rowOf(job holdfast.Job, held []ops.Held, now time.Time) jobRow {
 	row := jobRow{Job: job, Badge: string(job.State), Made: job.Failures + job.Crashes}
 	if job.LastFailure != nil {
-		row.Code, row.Message = job.LastFailure.Code, cut(job.LastFailure.Message, 160)
+		row.Code, row.Message = job.LastFailure.Code, truncate(job.LastFailure.Message, 160)
 	}
 	switch job.State {
 	case holdfast.Queued:
@@ -95,9 +95,9 @@ func rowOf(job holdfast.Job, held []ops.Held, now time.Time) jobRow {
 		case job.Cancelling:
 			row.Note = "its worker to stop"
 		case !job.LeaseUntil.IsZero() && job.LeaseUntil.Before(job.AsOf):
-			row.Note = "to be reclaimed: its lease is over"
+			row.Note = "reclaim: its lease has expired"
 		case job.Progress != nil:
-			row.Note = "its worker, " + share(job.Progress.Percent/100) + " done"
+			row.Note = "its worker, " + formatPercent(job.Progress.Percent/100) + " done"
 		}
 	case holdfast.Complete:
 		row.Made++
@@ -112,22 +112,22 @@ func rowOf(job holdfast.Job, held []ops.Held, now time.Time) jobRow {
 	return row
 }
 
-// Few are the first of its tags.
+// Few returns the first tags.
 func (r jobRow) Few() []string { return r.Tags[:min(len(r.Tags), 3)] }
 
-// Rest is how many tags there are besides.
+// Rest returns the number of further tags.
 func (r jobRow) Rest() int { return len(r.Tags) - len(r.Few()) }
 
-// waits says what a queued job waits for.
+// waits sets what a queued job waits for.
 func (r *jobRow) waits(held []ops.Held, now time.Time) {
 	for _, one := range held {
 		if !one.Closed() || !holdsBack(one.Hold, r.Job) {
 			continue
 		}
 		scope, name := one.On()
-		r.Badge, r.Note, r.NoteLink = "held", scope+" "+cut(name, 60)+", paused", "/queues"
+		r.Badge, r.Note, r.NoteLink = "held", scope+" "+truncate(name, 60)+", paused", "/queues"
 		if one.Source != "" && one.Source != holdfast.SourceOperator {
-			r.Note = one.Source + " " + cut(name, 60)
+			r.Note = one.Source + " " + truncate(name, 60)
 		}
 		if scope == "dependency" {
 			r.NoteLink = "/breakers"
@@ -141,7 +141,7 @@ func (r *jobRow) waits(held []ops.Held, now time.Time) {
 	case r.Waiting:
 		r.Note = "members of its group"
 	case r.DueAt.After(now):
-		r.Note, r.At = "its time", r.DueAt
+		r.Note, r.At = "its start time", r.DueAt
 		if r.Failures+r.Crashes > 0 {
 			r.Note = "its next attempt"
 		}
@@ -160,21 +160,21 @@ func holdsBack(h holdfast.Hold, job holdfast.Job) bool {
 	return slices.ContainsFunc(names[scope], h.Covers)
 }
 
-// heldNow remembers for a moment what is held: everybody's lists ask for the same.
-type heldNow struct {
+// A holdCache caches the holds for a second, for the lists of all visitors. It is safe for concurrent use.
+type holdCache struct {
 	mu   sync.Mutex
 	last []ops.Held
 	at   time.Time
 }
 
-// over answers with the holds in force, when one of the jobs waits.
-func (h *heldNow) over(q *ask, jobs []holdfast.Job) ([]ops.Held, error) {
+// forJobs returns the active holds if one of the jobs is queued, and nil otherwise.
+func (h *holdCache) forJobs(q *request, jobs []holdfast.Job) ([]ops.Held, error) {
 	if !slices.ContainsFunc(jobs, func(job holdfast.Job) bool { return job.State == holdfast.Queued }) {
 		return nil, nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if time.Since(h.at) < freshFor {
+	if time.Since(h.at) < snapshotTTL {
 		return h.last, nil
 	}
 	all, err := q.desk.Holds(q.ctx)

@@ -43,7 +43,7 @@ func (s *scene) listed(path string) (ids []string) {
 }
 
 func TestJobsAreFoundByQualifiers(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	dead, err := s.Desk.Job(t.Context(), s.Failed[0])
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestJobsAreFoundByQualifiers(t *testing.T) {
 		}
 	}
 	s.shows("/jobs?q="+url.QueryEscape("is:retrying"), `aria-current="true">Retrying`, "breaker gateway", `data-state="held"`)
-	s.shows("/jobs?q="+url.QueryEscape("kind:convert owner:nobody"), "Nothing matches", "Without ", "q=kind%3Aconvert", "q=owner%3Anobody")
+	s.shows("/jobs?q="+url.QueryEscape("kind:convert owner:nobody"), "No jobs match", "Without ", "q=kind%3Aconvert", "q=owner%3Anobody")
 	text := s.shows("/jobs?q="+url.QueryEscape(`kind:fetch ><script>alert(1)</script>`), "Free text is not searched", `aria-invalid="true"`)
 	if len(rows(text)) > 0 || strings.Contains(text, "<script>alert") {
 		t.Error("a search that cannot be read lists jobs, or what was written comes back as it was")
@@ -68,7 +68,7 @@ func TestJobsAreFoundByQualifiers(t *testing.T) {
 }
 
 func TestAJobsIDIsFollowed(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Get(s.site.URL + "/jobs?q=" + s.Broken.String())
 	if err != nil {
@@ -82,7 +82,7 @@ func TestAJobsIDIsFollowed(t *testing.T) {
 
 // Many jobs are enqueued in one call: their ids share milliseconds.
 func TestNoJobIsLeftOutBetweenPages(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	drafts := make([]holdfast.Draft, 140)
 	for i := range drafts {
 		drafts[i] = holdfast.Draft{Kind: "same-instant", Queue: "aside"}
@@ -102,7 +102,7 @@ func TestNoJobIsLeftOutBetweenPages(t *testing.T) {
 }
 
 func TestValuesAreOffered(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	for name, want := range map[string]string{"kind": "convert", "queue": "fetch", "owner": "grace", "code": "VALIDATION_ERROR", "dependency": "gateway", "worker": "worker-a/1", "tag": "weekly", "category": "timeout"} {
 		_, text := s.get("/jobs/complete?name=" + name + "&value=" + strings.ToLower(want[1:3]))
 		var answer struct{ Values []string }
@@ -133,9 +133,9 @@ func (s *scene) state(id holdfast.ID) holdfast.State {
 }
 
 func TestManyJobsAreRetriedAfterAPreview(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	chosen := s.selection("retry", s.Failed[0], s.Failed[1], s.Complete[0], holdfast.NewID())
-	s.shows("/jobs/bulk?"+chosen.Encode(), "Retry 2 jobs", "1 is complete, 1 is not there any more", `name="job" value="`+s.Failed[1].String())
+	s.shows("/jobs/bulk?"+chosen.Encode(), "Retry 2 jobs", "1 is complete, 1 no longer exists", `name="job" value="`+s.Failed[1].String())
 	if s.state(s.Failed[0]) != holdfast.Failed {
 		t.Fatal("a preview did something")
 	}
@@ -145,9 +145,9 @@ func TestManyJobsAreRetriedAfterAPreview(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeDoneStaysSelectedAndSaysWhy(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	// One is retried by somebody else between preview and deed; one lost its unique key to another job.
+func TestSkippedJobsStaySelectedWithTheirReason(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
+	// One is retried by another person between preview and action; one lost its unique key to another job.
 	if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: s.Failed[0], Actor: "grace"}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestWhatCouldNotBeDoneStaysSelectedAndSaysWhy(t *testing.T) {
 		t.Fatal(status)
 	}
 	for _, word := range []string{
-		"1 job retried, 3 could not be: 1 is waiting to run already, 1 has a unique key that another job has taken, 1 is not there any more.",
+		"1 job retried, 3 skipped: 1 is already queued, 1 has a unique key that another job holds, 1 no longer exists.",
 		"holds the unique key of job", `value="` + s.Clash.String() + `" checked`, `href="/jobs?q=is%3Adead"`,
 	} {
 		if !strings.Contains(text, word) {
@@ -169,7 +169,7 @@ func TestWhatCouldNotBeDoneStaysSelectedAndSaysWhy(t *testing.T) {
 }
 
 func TestAllThatMatchAreActedOn(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	drafts := make([]holdfast.Draft, 230)
 	for i := range drafts {
 		drafts[i] = holdfast.Draft{Kind: "many", Queue: "aside"}
@@ -184,7 +184,7 @@ func TestAllThatMatchAreActedOn(t *testing.T) {
 	all := url.Values{"verb": {"cancel"}, "all": {"1"}, "q": {"kind:many"}, "back": {"/jobs?q=kind%3Amany"}}
 	s.shows("/jobs/bulk?"+all.Encode(), "Cancel 229 jobs", "1 is cancelled", `name="all" value="1"`)
 	_, text := s.post("/jobs/bulk", all)
-	if want := "229 jobs cancelled, 1 could not be: 1 is cancelled."; !strings.Contains(text, want) {
+	if want := "229 jobs cancelled, 1 skipped: 1 is cancelled."; !strings.Contains(text, want) {
 		t.Errorf("not said: %q", want)
 	}
 	if left, err := s.Desk.Count(t.Context(), holdfast.Filter{Kind: "many", State: holdfast.Queued}); err != nil || left != 0 {
@@ -196,9 +196,9 @@ func TestAllThatMatchAreActedOn(t *testing.T) {
 }
 
 func TestDiscardingNeedsAReason(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	form := s.selection("discard", s.Failed...)
-	if _, text := s.post("/jobs/bulk", form); !strings.Contains(text, "Nothing was done") || !strings.Contains(text, fmt.Sprintf("Discard %d jobs", len(s.Failed))) {
+	if _, text := s.post("/jobs/bulk", form); !strings.Contains(text, "Nothing was changed") || !strings.Contains(text, fmt.Sprintf("Discard %d jobs", len(s.Failed))) {
 		t.Error("discarded without a reason, or the selection is lost")
 	}
 	form.Set("reason", "the customer left")
@@ -211,8 +211,8 @@ func TestDiscardingNeedsAReason(t *testing.T) {
 	}
 }
 
-func TestBulkIsRefusedWhereItMakesNoSense(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+func TestInvalidBulkActionsAreRefused(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
 	for path, want := range map[string]int{
 		"/jobs/bulk?verb=retry": http.StatusBadRequest, "/jobs/bulk?verb=eat&job=" + s.Broken.String(): http.StatusBadRequest, "/jobs/bulk?verb=retry&job=7": http.StatusBadRequest,
 		"/jobs/bulk?verb=retry&all=1&q=timeout": http.StatusBadRequest, "/jobs/bulk?outcome=" + holdfast.NewID().String(): http.StatusNotFound,
@@ -221,7 +221,7 @@ func TestBulkIsRefusedWhereItMakesNoSense(t *testing.T) {
 			t.Errorf("%s: %d, not %d", path, status, want)
 		}
 	}
-	v := stage(t, apikey.Viewer, nil)
+	v := newScene(t, apikey.Viewer, nil)
 	if status, _ := v.post("/jobs/bulk", v.selection("retry", v.Failed[0])); status != http.StatusForbidden || v.state(v.Failed[0]) != holdfast.Failed {
 		t.Errorf("a viewer retried jobs: %d", status)
 	}
@@ -230,9 +230,9 @@ func TestBulkIsRefusedWhereItMakesNoSense(t *testing.T) {
 	}
 }
 
-// One press takes at most so many, or so long: pressing again goes on until all are done.
-func TestMoreThanOnePressTakesIsGoneOnWith(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+// One request changes a limited number of jobs. Further requests continue until all are changed.
+func TestABulkActionContinuesBeyondOneRequest(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
 	const many = 2050
 	drafts := make([]holdfast.Draft, many)
 	for i := range drafts {

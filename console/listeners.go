@@ -11,26 +11,26 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// So many pages may listen for changes at once. A browser opens one stream for each tab.
+// Limits of open live streams. A browser opens one stream for each tab.
 const (
-	mostOfSession = 16
-	mostOfVisitor = 64
-	mostOfAddress = 128
+	maxStreamsPerSession = 16
+	maxStreamsPerVisitor = 64
+	maxStreamsPerAddress = 128
 )
 
-// listeners counts the pages that listen, so that one visitor does not take the streams of all others.
+// listeners counts open streams, so that one visitor cannot use the streams of all others. It is safe for concurrent use.
 type listeners struct {
 	mu sync.Mutex
-	by map[string]int // the session, the visitor and the address of each
+	by map[string]int // streams by session, by visitor and by address
 }
 
-// join counts a page in, unless its session, its visitor or its address has too many.
+// join registers a stream under all names in limits, or returns ErrThrottled if one of them is at its limit.
 func (l *listeners) join(limits map[string]int) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, most := range limits {
 		if l.by[name] >= most {
-			return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many of your pages are open: close some, and load this one again", RetryAfter: 10 * time.Second}
+			return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many open pages: close some, then reload this one", RetryAfter: 10 * time.Second}
 		}
 	}
 	if l.by == nil {
@@ -50,17 +50,17 @@ func (l *listeners) join(limits map[string]int) (leave func(), err error) {
 	}, nil
 }
 
-// limitsOf are the names under which a page that listens is counted, and how many each may have.
-func (c *Console) limitsOf(q *ask) map[string]int {
-	limits := map[string]int{"visitor " + q.visitor.Name: mostOfVisitor, "address " + c.network(q.Request): mostOfAddress}
+// limitsOf returns the names under which a stream is counted, with the limit of each.
+func (c *Console) limitsOf(q *request) map[string]int {
+	limits := map[string]int{"visitor " + q.visitor.Name: maxStreamsPerVisitor, "address " + c.network(q.Request): maxStreamsPerAddress}
 	if cookie, err := q.Cookie(c.cookieOf(q.Request).Name); err == nil && q.visitor.signedIn {
 		hash := sha256.Sum256([]byte(cookie.Value))
-		limits["session "+string(hash[:])] = mostOfSession
+		limits["session "+string(hash[:])] = maxStreamsPerSession
 	}
 	return limits
 }
 
-// network is the address that a request comes from, as it is counted: of IPv6 the network.
+// network returns the client address for counting: the address for IPv4, the /64 network for IPv6.
 func (c *Console) network(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Console) network(r *http.Request) string {
 	return at.String()
 }
 
-// secure reports whether the visitor came by TLS: to this process, or to a proxy that is trusted to say so.
+// secure reports whether the request came over TLS, to this process or to a trusted proxy.
 func (c *Console) secure(r *http.Request) bool {
 	return r.TLS != nil || c.cfg.TrustProxy && r.Header.Get("X-Forwarded-Proto") == "https"
 }

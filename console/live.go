@@ -14,15 +14,15 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// live tells open pages that something has changed, and never what: the page fetches itself again, as its visitor may see it. One watcher
-// looks at the store for all of them, and only while somebody listens.
+// live tells open pages which topics have changed, and never what changed: a page then fetches itself again with the permissions of its visitor. One
+// goroutine watches the store for all pages, and only while a page is connected.
 type live struct {
-	desk  ops.Desk
-	pulse *pulse
-	log   *slog.Logger
+	desk      ops.Desk
+	snapshots *snapshotCache
+	log       *slog.Logger
 
 	mu       sync.Mutex
-	version  int64 // grows with every change; begins anywhere, so that no page mistakes another process's for this one's
+	version  int64 // grows with every change. It starts at the current time, so that a page does not confuse it with the version of an earlier process
 	changed  map[string]int64
 	wake     chan struct{} // closed when the version grows
 	watchers int
@@ -31,20 +31,20 @@ type live struct {
 }
 
 const (
-	lookEvery  = time.Second
-	lookShare  = 20 // a look that took long is followed by twenty times as long a pause
-	heartEvery = 15 * time.Second
+	watchInterval     = time.Second
+	watchPauseFactor  = 20 // the watcher pauses at least this many times as long as its last read took
+	keepAliveInterval = 15 * time.Second
 )
 
-func (l *live) begin(p *pulse, log *slog.Logger) {
-	l.desk, l.pulse, l.log, l.version = p.desk, p, log, time.Now().UnixMilli()
+func (l *live) begin(p *snapshotCache, log *slog.Logger) {
+	l.desk, l.snapshots, l.log, l.version = p.desk, p, log, time.Now().UnixMilli()
 	l.changed, l.wake, l.ended = map[string]int64{}, make(chan struct{}), make(chan struct{})
 	for _, topic := range topics {
 		l.changed[topic] = l.version
 	}
 }
 
-// end sends listeners away, once.
+// end closes all streams. Further calls do nothing.
 func (l *live) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *live) end() {
 	}
 }
 
-// join counts a listener in. The first one starts the watcher, the last one stops it.
+// join registers a stream. The first one starts the watcher, the last one stops it.
 func (l *live) join() (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *live) join() (leave func()) {
 	}
 }
 
-// watch looks at the store until nobody listens.
+// watch compares the state of the store at intervals until ctx ends.
 func (l *live) watch(ctx context.Context) {
 	var last map[string]string
 	for {
@@ -83,23 +83,23 @@ func (l *live) watch(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			l.log.Warn("the console cannot see whether anything changed", "event", "console_blind", "error", err)
+			l.log.Warn("change detection failed, will retry", "event", "console_blind", "error", err)
 		default:
 			if last != nil {
-				l.tell(differ(last, seen))
+				l.notify(changedTopics(last, seen))
 			}
 			last = seen
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(lookEvery, lookShare*time.Since(begun))):
+		case <-time.After(max(watchInterval, watchPauseFactor*time.Since(begun))):
 		}
 	}
 }
 
-// differ are the topics that are not as they were.
-func differ(was, is map[string]string) (changed []string) {
+// changedTopics returns the topics whose state differs.
+func changedTopics(was, is map[string]string) (changed []string) {
 	for _, topic := range topics {
 		if was[topic] != is[topic] {
 			changed = append(changed, topic)
@@ -108,12 +108,12 @@ func differ(was, is map[string]string) (changed []string) {
 	return changed
 }
 
-// tell wakes the listeners.
-func (l *live) tell(changed []string) {
+// notify records changed topics and wakes the streams.
+func (l *live) notify(changed []string) {
 	if len(changed) == 0 {
 		return
 	}
-	l.pulse.forget() // who comes because of it must not be shown how things were
+	l.snapshots.forget() // pages that are fetched because of this must show the new state
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.version++
@@ -124,7 +124,7 @@ func (l *live) tell(changed []string) {
 	l.wake = make(chan struct{})
 }
 
-// since are the topics that changed after a version, the version that is current, and what wakes when there is another.
+// since returns the topics that changed after a version, the current version, and a channel that is closed at the next change.
 func (l *live) since(version int64) (changed []string, now int64, wake <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,11 +137,11 @@ func (l *live) since(version int64) (changed []string, now int64, wake <-chan st
 	return changed, l.version, l.wake
 }
 
-// listen streams changes to one page. Who was away says where they were, and is told what changed meanwhile, once.
+// listen streams changed topics to one page as server-sent events. A page that reconnects sends Last-Event-ID and receives what changed meanwhile.
 func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
-	q, err := c.admit(w, r)
+	q, err := c.authenticate(w, r)
 	if err != nil {
-		c.refuse(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	_, version, _ := c.live.since(0)
@@ -150,23 +150,23 @@ func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
 	}
 	leave, err := c.listeners.join(c.limitsOf(q))
 	if err != nil {
-		c.refuse(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	defer leave()
 	defer c.live.join()()
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a stream has no end of its own
+	_ = control.SetReadDeadline(time.Time{}) // the stream has no time limit
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	fmt.Fprintf(w, "retry: 2000\nid: %d\nevent: hello\ndata: {}\n\n", version)
-	heart := time.NewTicker(heartEvery)
-	defer heart.Stop()
+	keepAlive := time.NewTicker(keepAliveInterval)
+	defer keepAlive.Stop()
 	for {
-		_ = control.SetWriteDeadline(time.Now().Add(2 * heartEvery)) // who does not read is let go
+		_ = control.SetWriteDeadline(time.Now().Add(2 * keepAliveInterval)) // close the stream of a client that does not read
 		changed, now, wake := c.live.since(version)
 		if version = now; len(changed) > 0 {
-			text, _ := json.Marshal(map[string]any{"topics": changed}) // texts always marshal
+			text, _ := json.Marshal(map[string]any{"topics": changed}) // strings always marshal
 			fmt.Fprintf(w, "id: %d\nevent: change\ndata: %s\n\n", version, text)
 		}
 		if control.Flush() != nil {
@@ -174,8 +174,8 @@ func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-wake:
-		case <-heart.C:
-			if fmt.Fprint(w, ": still here\n\n"); !c.stillIn(r) {
+		case <-keepAlive.C:
+			if fmt.Fprint(w, ": still here\n\n"); !c.stillAllowed(r) {
 				return
 			}
 		case <-r.Context().Done():
@@ -188,8 +188,8 @@ func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stillIn reports whether the visitor would be let in again.
-func (c *Console) stillIn(r *http.Request) bool {
-	_, err := c.who(r)
+// stillAllowed reports whether the visitor is still signed in and allowed.
+func (c *Console) stillAllowed(r *http.Request) bool {
+	_, err := c.visitorOf(r)
 	return err == nil
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-func TestTheOverviewSaysHowThingsAre(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
-	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "no live worker handles them there",
-		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "The same as a table")
+func TestTheOverviewShowsTheCurrentState(t *testing.T) {
+	s := newScene(t, apikey.Viewer, nil)
+	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "No live worker handles this kind there",
+		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "Show as table")
 	for _, path := range []string{"/overview?span=15m", "/overview?span=6h", "/overview?span=24h", "/overview?span=7d"} {
 		s.shows(path, "aria-current")
 	}
-	if strings.Contains(text, "All is calm") {
-		t.Error("a store in trouble is called calm")
+	if strings.Contains(text, "No problems.") {
+		t.Error("a store with failures shows no problems")
 	}
 }
 
-// bare is a console over an empty store.
-func bare(t *testing.T) *scene {
+// emptyScene opens a console over an empty store.
+func emptyScene(t *testing.T) *scene {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {
@@ -43,18 +43,18 @@ func bare(t *testing.T) *scene {
 }
 
 func TestAnEmptyStoreSaysWhatToDoFirst(t *testing.T) {
-	s := bare(t)
-	s.shows("/overview", "No job yet", "holdfast enqueue")
-	s.shows("/failures", "Nothing is wrong now", "No open error")
+	s := emptyScene(t)
+	s.shows("/overview", "No jobs yet", "holdfast enqueue")
+	s.shows("/failures", "No problems.", "No open errors")
 }
 
-func TestACalmStoreSaysSo(t *testing.T) {
-	s := bare(t)
+func TestAStoreWithoutProblemsSaysSo(t *testing.T) {
+	s := emptyScene(t)
 	if err := s.Store.Present(t.Context(), holdfast.Presence{Worker: "w", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.shows("/overview", "All is calm", "Every dependency answers")
+	s.shows("/overview", "No problems.", "All breakers are closed")
 }

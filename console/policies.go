@@ -17,39 +17,39 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountPolicies mounts what becomes of failures, and why.
+// mountPolicies mounts the policies page.
 func (c *Console) mountPolicies() {
-	c.see("/policies", policiesScreen)
-	c.do("/policies/remove", apikey.Admin, removePolicy)
+	c.handlePage("/policies", policiesScreen)
+	c.handleAction("/policies/remove", apikey.Admin, removePolicy)
 }
 
-// removePolicy has workers go back to what they were given. It removes the version that the visitor saw, and no other.
-func removePolicy(q *ask) (done, error) {
+// removePolicy removes the applied policy. It removes only the version that the visitor saw.
+func removePolicy(q *request) (actionResult, error) {
 	version, err := strconv.Atoi(q.text("version"))
 	if err != nil || version < 1 {
-		return done{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no version is named: open the page again, and remove what it shows"}
+		return actionResult{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the version is missing: reload the page and try again"}
 	}
-	return done{text: "The policy is removed: workers go back, within seconds, to the file they were given at their start, or to what is written in their code."}, q.desk.RemovePolicy(q.ctx, version, q.by())
+	return actionResult{text: "Policy removed. Within seconds workers use the file they were started with, or the policy in their code."}, q.desk.RemovePolicy(q.ctx, version, q.by())
 }
 
-// A policiesPage shows the policy in force: what it does to a kind, every code there is, and the file as it was written.
+// A policiesPage is the data of the policies page: what the policy in force decides, all codes, and the file.
 type policiesPage struct {
 	Tab  string
 	Tabs []choice
 
-	Applied bool // to the store, by a person
+	Applied bool // a policy is applied to the store
 	Version int
 	Since   time.Time
-	Own     bool   // the application gave one with its console
-	Text    string // as it was written
-	Problem string // it cannot be read
+	Own     bool   // Config.Policies is set
+	Text    string // the file
+	Problem string // error of an applied policy that cannot be parsed
 
 	Form  policiesForm
-	Wrong string // what is wrong with the form
+	Wrong string // error of the form
 	Trial *policiesTrial
 	Rules policiesRules
 	Kinds []policiesKind
-	Given *policy.Explanation // where each setting comes from, for the kind that was chosen
+	Given *policy.Explanation // the source of each setting, for the chosen kind
 
 	Find     string
 	Category string
@@ -58,7 +58,7 @@ type policiesPage struct {
 	All      int
 }
 
-// A policiesForm is what is tried out.
+// A policiesForm is the failure to simulate, with suggestions.
 type policiesForm struct {
 	Kind, Code, Error, Owner, Dependency string
 	Take, Outage                         string
@@ -66,13 +66,13 @@ type policiesForm struct {
 	Codes                                []policiesOption
 }
 
-// A policiesOption is a code to choose.
+// A policiesOption is a code in the form.
 type policiesOption struct {
 	Name, Words string
 	Here        bool
 }
 
-// A policiesKind is a kind in a line.
+// A policiesKind is a row of the kinds table.
 type policiesKind struct {
 	Kind, Title, Link string
 	Attempts          string
@@ -82,21 +82,21 @@ type policiesKind struct {
 	Here              bool
 }
 
-// How much of an error may be tried out, and how much of a file is shown.
+// Maximum bytes of an error text in the form, and of the file on the page.
 const (
 	policiesError = 2000
 	policiesText  = 64 << 10
 )
 
-func policiesScreen(q *ask) (page, error) {
+func policiesScreen(q *request) (page, error) {
 	shown := policiesPage{Tab: q.text("tab")}
-	for _, tab := range []choice{{Title: "What becomes of a failure"}, {Title: "Codes", Link: "codes"}, {Title: "The file", Link: "file"}} {
+	for _, tab := range []choice{{Title: "Decisions"}, {Title: "Codes", Link: "codes"}, {Title: "File", Link: "file"}} {
 		name := tab.Link
-		tab.Link, tab.Here = q.otherwise("tab", name), name == shown.Tab
+		tab.Link, tab.Here = q.withQuery("tab", name), name == shown.Tab
 		shown.Tabs = append(shown.Tabs, tab)
 	}
 	if oneOf(shown.Tab, "", "codes", "file") != shown.Tab {
-		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("tab %.20q: use codes, file, or none", shown.Tab)}
+		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("tab %.20q: use codes or file, or leave it out", shown.Tab)}
 	}
 	set, err := q.policiesInForce(&shown)
 	if err != nil {
@@ -120,10 +120,10 @@ func policiesScreen(q *ask) (page, error) {
 	return p, nil
 }
 
-// policiesInForce is what workers follow: what was applied to the store, or else what the application gave; nil is the built-in one.
-func (q *ask) policiesInForce(shown *policiesPage) (*policy.Set, error) {
+// policiesInForce returns the policy that workers follow: the applied one, or else Config.Policies. Nil is the built-in policy.
+func (q *request) policiesInForce(shown *policiesPage) (*policy.Set, error) {
 	own := q.c.cfg.Policies
-	shown.Own, shown.Text = own != nil, cut(own.Text(), policiesText)
+	shown.Own, shown.Text = own != nil, truncate(own.Text(), policiesText)
 	applied, err := q.desk.Policy(q.ctx)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
@@ -131,21 +131,21 @@ func (q *ask) policiesInForce(shown *policiesPage) (*policy.Set, error) {
 	case err != nil:
 		return nil, err
 	}
-	shown.Applied, shown.Version, shown.Since, shown.Text = true, applied.Version, applied.KeptAt, cut(applied.Text, policiesText)
+	shown.Applied, shown.Version, shown.Since, shown.Text = true, applied.Version, applied.KeptAt, truncate(applied.Text, policiesText)
 	known, err := q.taxonomy()
 	if err != nil {
 		return nil, err
 	}
 	set, _, err := policy.ParseLenient([]byte(applied.Text), known)
 	if err != nil {
-		shown.Problem = cut(err.Error(), 2000)
+		shown.Problem = truncate(err.Error(), 2000)
 		return own, nil
 	}
 	return set, nil
 }
 
-// policiesTry tries a failure out.
-func (q *ask) policiesTry(shown *policiesPage, set *policy.Set) error {
+// policiesTry simulates the failure of the form.
+func (q *request) policiesTry(shown *policiesPage, set *policy.Set) error {
 	depends, err := q.policiesForm(&shown.Form, set)
 	if err != nil {
 		return err
@@ -177,9 +177,9 @@ func (q *ask) policiesTry(shown *policiesPage, set *policy.Set) error {
 	return nil
 }
 
-// policiesForm reads what is tried out, and finds what there is to choose: kinds of the file and of live workers, and what these call.
-func (q *ask) policiesForm(form *policiesForm, set *policy.Set) (depends map[string]string, err error) {
-	*form = policiesForm{Kind: q.text("kind"), Code: q.text("code"), Error: cut(q.text("error"), policiesError), Owner: q.text("owner"), Dependency: q.text("dependency"), Take: q.text("take"), Outage: q.text("outage")}
+// policiesForm reads the form and sets its suggestions: kinds of the file and of live workers, and their dependencies. It returns the dependency of each kind.
+func (q *request) policiesForm(form *policiesForm, set *policy.Set) (depends map[string]string, err error) {
+	*form = policiesForm{Kind: q.text("kind"), Code: q.text("code"), Error: truncate(q.text("error"), policiesError), Owner: q.text("owner"), Dependency: q.text("dependency"), Take: q.text("take"), Outage: q.text("outage")}
 	workers, err := q.desk.Workers(q.ctx)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (q *ask) policiesForm(form *policiesForm, set *policy.Set) (depends map[str
 		return nil, err
 	}
 	for _, code := range known.Codes() {
-		words := "may be retried"
+		words := "retryable"
 		if !code.Retryable {
 			words = "final"
 		}
@@ -208,24 +208,24 @@ func (q *ask) policiesForm(form *policiesForm, set *policy.Set) (depends map[str
 	return depends, nil
 }
 
-// policiesDistinct are names in order, each once. There may be thousands: a page shows a hundred.
+// policiesDistinct returns the sorted distinct names, at most a hundred.
 func policiesDistinct(names []string) []string {
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 	return names[:min(len(names), 100)]
 }
 
-// A policiesCode is a code as the table shows it.
+// A policiesCode is a row of the codes table.
 type policiesCode struct {
 	failure.Code
-	Source string // of the definition; empty: it is built in
+	Source string // source of the definition; empty if built in
 	Others int    // definitions that do not apply
 	Jobs   string
 	Try    string
 }
 
-// policiesCodes lists the codes that a search finds.
-func (q *ask) policiesCodes(shown *policiesPage) error {
+// policiesCodes sets the codes that match the search.
+func (q *request) policiesCodes(shown *policiesPage) error {
 	shown.Find, shown.Category, shown.Sorts = q.text("find"), q.text("category"), failure.Categories()
 	known, err := q.codes()
 	if err != nil {
@@ -236,29 +236,29 @@ func (q *ask) policiesCodes(shown *policiesPage) error {
 		code := one.Code
 		shown.All++
 		text := strings.ToLower(strings.Join([]string{code.Name, code.Category, string(code.Blame), code.Message, code.Remedy}, " "))
-		if shown.Category != "" && code.Category != shown.Category || !policiesHas(text, words) {
+		if shown.Category != "" && code.Category != shown.Category || !containsAll(text, words) {
 			continue
 		}
 		row := policiesCode{Code: code, Source: codeSource(one.Definition), Others: len(one.Others), Jobs: q.jobs(queryPart{"code", code.Name}.String())}
-		row.Try, _ = link(q.link("/policies"), "code", code.Name) // a pair is a pair
+		row.Try, _ = link(q.link("/policies"), "code", code.Name) // complete pairs
 		shown.Codes = append(shown.Codes, row)
 	}
 	return nil
 }
 
-// codeSource says where a definition comes from; nothing when it is built in.
+// codeSource returns where a definition comes from; "" if it is built in.
 func codeSource(d catalog.Definition) string {
 	switch {
 	case d.Source == catalog.BuiltIn:
 		return ""
 	case d.Source == catalog.Policy:
-		return "the policy"
+		return "policy"
 	case d.Source == catalog.Worker && !d.Live:
-		return strings.TrimSpace("a worker that is gone " + strings.Join(d.Versions, ", "))
+		return strings.TrimSpace("former worker " + strings.Join(d.Versions, ", "))
 	}
 	return strings.TrimSpace("worker " + strings.Join(d.Versions, ", "))
 }
 
-func policiesHas(text string, words []string) bool {
+func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// policiesRules are what a kind's failures meet, in order.
+// policiesRules are the rules for the failures of a kind, in order.
 type policiesRules struct {
 	Title   string
 	Lines   []policiesRule
-	Breaker string // of what the kind calls, in words
+	Breaker string // breaker of its dependency, in words
 	Calls   string
 	Link    string
-	Holds   []string // limits and windows that the file gives the kind
+	Holds   []string // limits and windows of the file for the kind
 }
 
-// A policiesRule is one line: what it is about, and what happens then.
+// A policiesRule is one rule: its condition and its effect.
 type policiesRule struct {
 	When     string
-	Code     string // a single one, to try out
+	Code     string // a single code, with a link to simulate it
 	Codes    []string
 	Attempts string
 	Waits    string
@@ -32,17 +32,17 @@ type policiesRule struct {
 	Try      string
 }
 
-// policiesRules puts the rules of a kind in order: exceptions for codes, what is final, and the rest.
-func (q *ask) policiesRules(c policiesCase) policiesRules {
+// policiesRules returns the rules of a kind in order: exceptions for codes, final codes, all other codes.
+func (q *request) policiesRules(c policiesCase) policiesRules {
 	p := c.set.For(c.kind, c.owner)
 	r := policiesRules{Title: "Rules for any kind", Calls: c.dependency}
 	if c.kind != "" {
-		r.Title = "Rules for the kind " + cut(c.kind, 80)
+		r.Title = "Rules for the kind " + truncate(c.kind, 80)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Codes)) {
 		r.Lines = append(r.Lines, q.policiesRule(c, name))
 	}
-	final := policiesRule{When: "A code that is final", Attempts: "1", Waits: "", Then: "dead letter at once"}
+	final := policiesRule{When: "A final code", Attempts: "1", Waits: "", Then: "dead letter at once"}
 	for _, code := range c.taxonomy.Codes() {
 		if _, excepted := p.Codes[code.Name]; !code.Retryable && !excepted {
 			final.Codes = append(final.Codes, code.Name)
@@ -50,15 +50,15 @@ func (q *ask) policiesRules(c policiesCase) policiesRules {
 	}
 	rest := q.policiesRule(c, "UNKNOWN")
 	if _, excepted := p.Codes["UNKNOWN"]; excepted {
-		rest = q.policiesRule(c, policiesPlain(c.taxonomy, p))
+		rest = q.policiesRule(c, policiesOrdinary(c.taxonomy, p))
 	}
 	rest.When, rest.Code, rest.Try = "Any other code", "", ""
-	r.Lines = append(r.Lines, final, rest, policiesLost(c), policiesAsked(p))
+	r.Lines = append(r.Lines, final, rest, policiesCrash(c), policiesRetryAfter(p))
 	if p.RetryWithin > 0 {
-		r.Lines = append(r.Lines, policiesRule{When: "A promise", Then: "after a failure the next attempt starts within " + took(p.RetryWithin)})
+		r.Lines = append(r.Lines, policiesRule{When: "Retry deadline", Then: "after a failure the next attempt starts within " + formatDuration(p.RetryWithin)})
 	}
 	if p.Learned {
-		r.Lines = append(r.Lines, policiesRule{When: "Experience says it is in vain", Then: "dead letter early: the policy learns from what became of retries"})
+		r.Lines = append(r.Lines, policiesRule{When: "Earlier retries did not help", Then: "dead letter early: the policy learns from earlier retries"})
 	}
 	q.policiesBreaker(&r, c)
 	for _, h := range c.set.Holds() {
@@ -74,8 +74,8 @@ func (q *ask) policiesRules(c policiesCase) policiesRules {
 	return r
 }
 
-// policiesPlain is a code about which nobody says anything otherwise, or UNKNOWN.
-func policiesPlain(t *failure.Taxonomy, p failure.Policy) string {
+// policiesOrdinary returns a retryable code without an exception, or UNKNOWN.
+func policiesOrdinary(t *failure.Taxonomy, p failure.Policy) string {
 	for _, code := range t.Codes() {
 		if _, excepted := p.Codes[code.Name]; code.Retryable && !excepted {
 			return code.Name
@@ -84,10 +84,10 @@ func policiesPlain(t *failure.Taxonomy, p failure.Policy) string {
 	return "UNKNOWN"
 }
 
-// policiesRule is what happens to failures with a code.
-func (q *ask) policiesRule(c policiesCase, code string) policiesRule {
+// policiesRule returns the rule for a code, by simulation.
+func (q *request) policiesRule(c policiesCase, code string) policiesRule {
 	c.code, c.take, c.most = code, 0, policiesBrief
-	early, late := c.live(0), c.live(1)
+	early, late := c.simulate(0), c.simulate(1)
 	r := policiesRule{When: "The code", Code: code, Attempts: policiesCount(early, late), Waits: policiesWaits(early, late), Then: "dead letter"}
 	switch {
 	case len(late.starts) == 1:
@@ -95,13 +95,13 @@ func (q *ask) policiesRule(c policiesCase, code string) policiesRule {
 	case early.ended && late.ended:
 		r.Then = "dead letter after " + policiesBetween(early.end, late.end)
 	default:
-		r.Then = "goes on for longer than " + policiesTook(early.end)
+		r.Then = "retries for longer than " + policiesDuration(early.end)
 	}
 	r.Try, _ = link(q.link("/policies"), "kind", c.kind, "owner", c.owner, "code", code) // pairs are complete
 	return r
 }
 
-func policiesCount(early, late policiesLife) string {
+func policiesCount(early, late policiesRun) string {
 	if !late.ended {
 		return "over " + num(policiesBrief)
 	}
@@ -111,8 +111,8 @@ func policiesCount(early, late policiesLife) string {
 	return num(len(early.starts))
 }
 
-// policiesWaits are the first waits, and the last when there are many.
-func policiesWaits(early, late policiesLife) string {
+// policiesWaits returns the first waits, and the last if there are many.
+func policiesWaits(early, late policiesRun) string {
 	n := min(len(early.waits), len(late.waits))
 	var words []string
 	for i := 1; i < n; i++ {
@@ -125,9 +125,9 @@ func policiesWaits(early, late policiesLife) string {
 	return strings.Join(words, ", ")
 }
 
-// policiesLost is what happens to a job whose workers get lost.
-func policiesLost(c policiesCase) policiesRule {
-	r := policiesRule{When: "Its worker is lost", Then: "dead letter as POISON: it is presumed to kill workers"}
+// policiesCrash returns the rule for crashes.
+func policiesCrash(c policiesCase) policiesRule {
+	r := policiesRule{When: "Its worker crashes", Then: "dead letter as POISON: the job probably crashes workers"}
 	rules, lease := c.rules(), holdfast.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner}}
 	var waits []string
 	for lease.Crashes < policiesBrief {
@@ -147,48 +147,48 @@ func policiesAtOnce(d time.Duration) string {
 	if d == 0 {
 		return "at once"
 	}
-	return policiesTook(d)
+	return policiesDuration(d)
 }
 
-// policiesAsked is how long somebody else may have a job wait: as long as asked for, up to a cap. The verdict tells the cap.
-func policiesAsked(p failure.Policy) policiesRule {
+// policiesRetryAfter returns the rule for a dependency that asks to be called later: the requested time, up to a limit. The verdict contains the limit.
+func policiesRetryAfter(p failure.Policy) policiesRule {
 	v := failure.Decide(failure.Rules{Policy: p}, holdfast.Lease{}, failure.Outcome{Err: failure.RetryAfter(failure.WithCode(fmt.Errorf("simulated"), "RATE_LIMITED"), holdfast.MaxDelay)})
-	r := policiesRule{When: "The other side says when", Then: "the next attempt starts then, if that is later than the backoff"}
+	r := policiesRule{When: "The dependency gives a time", Then: "the next attempt starts then, if that is later than the backoff"}
 	if v.To == holdfast.Queued {
-		r.Waits = "at most " + took(v.Delay)
+		r.Waits = "at most " + formatDuration(v.Delay)
 	}
 	return r
 }
 
-// policiesBreaker says how the breaker of what the kind calls is judged.
-func (q *ask) policiesBreaker(r *policiesRules, c policiesCase) {
+// policiesBreaker sets the rule of the breaker of the kind's dependency.
+func (q *request) policiesBreaker(r *policiesRules, c policiesCase) {
 	if c.dependency == "" {
 		return
 	}
 	r.Link = q.link("/breakers#b-" + c.dependency)
 	b := c.set.Breaker(c.dependency).Filled()
 	if b.Disabled {
-		r.Breaker = "The policy leaves it off: nothing opens it but a person."
+		r.Breaker = "Disabled by the policy: only a person can open it."
 		return
 	}
-	judged := fmt.Sprintf("the last %d calls", b.Window)
+	window := fmt.Sprintf("the last %d calls", b.Window)
 	if b.Span > 0 {
-		judged = "the calls of the last " + took(b.Span)
+		window = "the calls of the last " + formatDuration(b.Span)
 	}
-	meanwhile := "jobs wait in their queue, unstarted and uncharged"
+	meanwhile := "jobs stay queued at no cost"
 	if b.FailFast {
 		meanwhile = "jobs fail at once"
 	}
-	r.Breaker = fmt.Sprintf("It opens when %s of %s failed, of at least %d. Then %s. It is probed after %s, twice as long each time up to %s, by %d at once; after %d good calls the rest comes back over %s.",
-		share(b.FailureRate), judged, b.MinCalls, meanwhile, took(b.OpenFor), took(b.OpenMax), b.Probes, b.Successes, took(b.Ramp))
+	r.Breaker = fmt.Sprintf("Opens when %s of %s failed, with at least %d calls. Then %s. Probes start after %s, doubling up to %s, %d at a time. After %d successful calls it recovers over %s.",
+		formatPercent(b.FailureRate), window, b.MinCalls, meanwhile, formatDuration(b.OpenFor), formatDuration(b.OpenMax), b.Probes, b.Successes, formatDuration(b.Ramp))
 }
 
-// policiesKind is the policy of a kind in a line: for a failure about which nobody says anything otherwise.
-func (q *ask) policiesKind(c policiesCase, kind string) policiesKind {
+// policiesKind returns the row of a kind, for a failure without an exception.
+func (q *request) policiesKind(c policiesCase, kind string) policiesKind {
 	here := c.kind == kind
 	c.kind = kind
 	p := c.set.For(kind, c.owner)
-	rule := q.policiesRule(c, policiesPlain(c.taxonomy, p))
+	rule := q.policiesRule(c, policiesOrdinary(c.taxonomy, p))
 	k := policiesKind{Kind: kind, Title: kind, Attempts: rule.Attempts, Waits: rule.Waits, Ends: rule.Then, Exceptions: len(p.Codes), Here: here}
 	if kind == "" {
 		k.Title = "any other kind"

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// A policiesCase is a failure that is tried out.
+// A policiesCase is a failure to simulate.
 type policiesCase struct {
 	set                           *policy.Set
 	taxonomy                      *failure.Taxonomy
@@ -21,26 +21,26 @@ type policiesCase struct {
 	dependency                    string
 	take, outage                  time.Duration
 	now                           time.Time
-	most                          int // attempts that are played
+	most                          int // maximum number of attempts
 }
 
-// A policiesTrial is what becomes of a job whose attempts all fail so, and of one whose trouble ends.
+// A policiesTrial is the result for a job whose attempts all fail, and for a job whose outage ends.
 type policiesTrial struct {
 	Code    failure.Code
-	Strange bool   // the code is in no taxonomy
-	Rule    string // by which rule a text was classified
-	Words   string // all of it in a sentence
+	Strange bool   // the code is unknown
+	Rule    string // the rule that classified an error text
+	Words   string // the result in a sentence
 	Final   bool   // it is never retried
 	Steps   []policiesStep
-	Pillars []pillar
+	Bars    []chartBar
 	Strip   template.HTML
-	Whole   string // how long the strip is
-	Left    int    // attempts that are not drawn
+	Whole   string // duration of the strip
+	Left    int    // attempts not drawn
 	Run     *policy.Trial
 	RunEnd  string
 }
 
-// A policiesStep is one attempt, as early and as late as chance allows.
+// A policiesStep is one attempt, with its earliest and latest start. They differ because backoff has random jitter.
 type policiesStep struct {
 	Attempt     int
 	First, Last time.Duration // when it starts, since the enqueue
@@ -48,22 +48,22 @@ type policiesStep struct {
 	Why         string
 }
 
-// Waits is how long the attempt was waited for.
+// Waits returns the wait before the attempt.
 func (s policiesStep) Waits() string { return policiesBetween(s.Wait[0], s.Wait[1]) }
 
-// Starts is when it starts.
+// Starts returns when the attempt starts.
 func (s policiesStep) Starts() string { return policiesBetween(s.First, s.Last) }
 
-// policiesBetween is a range in words. What differs by less than can be said is one.
+// policiesBetween formats a range, or one value if both round to the same.
 func policiesBetween(least, most time.Duration) string {
-	from, to := policiesTook(min(least, most)), policiesTook(max(least, most))
+	from, to := policiesDuration(min(least, most)), policiesDuration(max(least, most))
 	if from != to {
 		return from + " to " + to
 	}
 	return from
 }
 
-// policiesShort is a range in as few letters as fit above a pillar: 7–13 s.
+// policiesShort formats a range so that it fits above a bar: 7–13 s.
 func policiesShort(least, most time.Duration) string {
 	least, most = min(least, most), max(least, most)
 	unit, name := time.Second, "s"
@@ -88,29 +88,29 @@ func policiesShort(least, most time.Duration) string {
 	return count(most) + " " + name
 }
 
-// policiesTook is a duration without a fraction that says nothing.
-func policiesTook(d time.Duration) string {
-	return strings.Replace(took(d.Round(100*time.Millisecond)), ".0 s", " s", 1)
+// policiesDuration formats a duration without a zero fraction.
+func policiesDuration(d time.Duration) string {
+	return strings.Replace(formatDuration(d.Round(100*time.Millisecond)), ".0 s", " s", 1)
 }
 
 const (
-	policiesDrawn = 24   // attempts that are drawn
-	policiesTried = 1000 // attempts that are played
-	policiesBrief = 50   // and of each line in a table
+	policiesDrawn = 24   // attempts drawn
+	policiesTried = 1000 // attempts simulated
+	policiesBrief = 50   // attempts simulated for a row of a table
 	policiesTake  = time.Second
 )
 
-// read takes over what the form says, or says what is wrong with it.
+// read reads the form and returns what is wrong with it.
 func (c *policiesCase) read(form *policiesForm) (wrong string) {
 	var err error
 	if c.take = policiesTake; form.Take != "" {
 		if c.take, err = parseAge(form.Take); err != nil {
-			return fmt.Sprintf("An attempt takes %q: that is no time. Use numbers with s, m, h or d, such as 30s or 5m.", cut(form.Take, 40))
+			return fmt.Sprintf("Attempt duration %q is invalid. Use numbers with s, m, h or d, such as 30s or 5m.", truncate(form.Take, 40))
 		}
 	}
 	if form.Outage != "" {
 		if c.outage, err = parseAge(form.Outage); err != nil {
-			return fmt.Sprintf("The trouble lasts %q: that is no time. Use numbers with s, m, h or d, such as 10m or 2h.", cut(form.Outage, 40))
+			return fmt.Sprintf("Outage duration %q is invalid. Use numbers with s, m, h or d, such as 10m or 2h.", truncate(form.Outage, 40))
 		}
 	}
 	if c.text != "" {
@@ -123,62 +123,62 @@ func (c *policiesCase) read(form *policiesForm) (wrong string) {
 		c.code = "DEPENDENCY_DOWN"
 	}
 	if _, known := c.taxonomy.Code(c.code); !known {
-		return fmt.Sprintf("There is no code %q. The tab Codes lists all there are.", cut(c.code, 64))
+		return fmt.Sprintf("There is no code %q. The tab Codes lists all codes.", truncate(c.code, 64))
 	}
 	return ""
 }
 
-// rules are what failure.Decide is asked with.
+// rules returns the rules for failure.Decide.
 func (c *policiesCase) rules() failure.Rules {
 	return failure.Rules{Taxonomy: c.taxonomy, Policy: c.set.For(c.kind, c.owner), Dependency: c.dependency}
 }
 
-// A policiesLife is one job's attempts when chance always falls the same way.
-type policiesLife struct {
+// A policiesRun is one simulated job with a fixed jitter.
+type policiesRun struct {
 	starts []time.Duration
 	waits  []time.Duration
 	whys   []string
-	end    time.Duration // when it was given up
+	end    time.Duration // when it became a dead letter
 	why    string
 	ended  bool
 }
 
-// live plays a job whose attempts all fail. Every verdict is failure.Decide's own.
-func (c *policiesCase) live(roll float64) (life policiesLife) {
+// simulate runs a job whose attempts all fail, with a fixed jitter. Every decision comes from failure.Decide.
+func (c *policiesCase) simulate(roll float64) (run policiesRun) {
 	lease := holdfast.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner, Dependency: c.dependency}}
 	rules, now, wait := c.rules(), time.Duration(0), time.Duration(0)
-	for len(life.starts) < c.most {
-		life.starts, life.waits = append(life.starts, now), append(life.waits, wait)
+	for len(run.starts) < c.most {
+		run.starts, run.waits = append(run.starts, now), append(run.waits, wait)
 		now += c.take
 		v := failure.Decide(rules, lease, failure.Outcome{Err: failure.WithCode(errors.New("simulated"), c.code), Took: c.take, Age: now, Roll: roll})
-		life.whys = append(life.whys, v.Why)
+		run.whys = append(run.whys, v.Why)
 		if v.To != holdfast.Queued {
-			life.end, life.why, life.ended = now, v.Why, true
-			return life
+			run.end, run.why, run.ended = now, v.Why, true
+			return run
 		}
 		lease.Failures++
 		wait = v.Delay
 		now += wait
 	}
-	life.end = now
-	return life
+	run.end = now
+	return run
 }
 
-// try plays the job as early and as late as chance allows, draws it, and tells it in words.
+// try simulates the job with the least and the most jitter and returns the pictures and the text.
 func (c *policiesCase) try() policiesTrial {
 	code, _ := c.taxonomy.Code(c.code)
 	t := policiesTrial{Code: code, Rule: c.rule}
-	early, late := c.live(0), c.live(1)
+	early, late := c.simulate(0), c.simulate(1)
 	for n := range max(len(early.starts), len(late.starts)) {
 		step := policiesStep{Attempt: n + 1}
-		for _, one := range []policiesLife{early, late} {
+		for _, one := range []policiesRun{early, late} {
 			if n >= len(one.starts) {
-				continue // one is given up for its age before the other
+				continue // one run ends earlier because of the maximum age
 			}
 			if step.Why == "" {
 				step.First, step.Last, step.Wait, step.Why = one.starts[n], one.starts[n], [2]time.Duration{one.waits[n], one.waits[n]}, one.whys[n]
 			}
-			step.First, step.Last = min(step.First, one.starts[n]), max(step.Last, one.starts[n]) // a promise turns chance around
+			step.First, step.Last = min(step.First, one.starts[n]), max(step.Last, one.starts[n]) // with a retry deadline more jitter can mean an earlier start
 			step.Wait = [2]time.Duration{min(step.Wait[0], one.waits[n]), max(step.Wait[1], one.waits[n])}
 		}
 		if len(t.Steps) == policiesDrawn {
@@ -190,26 +190,26 @@ func (c *policiesCase) try() policiesTrial {
 	t.Final = len(early.starts) == 1 && len(late.starts) == 1
 	t.Words = c.words(early, late)
 	whole := max(early.end, late.end)
-	t.Pillars, t.Strip, t.Whole = policiesPillars(t.Steps), policiesStrip(t.Steps, whole), policiesTook(whole)
+	t.Bars, t.Strip, t.Whole = policiesBars(t.Steps), policiesStrip(t.Steps, whole), policiesDuration(whole)
 	c.run(&t)
 	return t
 }
 
-// words tell what becomes of the job in a sentence.
-func (c *policiesCase) words(early, late policiesLife) string {
+// words returns the result in a sentence.
+func (c *policiesCase) words(early, late policiesRun) string {
 	least, most := len(early.starts), len(late.starts)
 	switch {
 	case !early.ended || !late.ended:
-		return fmt.Sprintf("It is tried again and again: after %s attempts and %s there is still no end.", num(c.most), took(late.end))
+		return fmt.Sprintf("It keeps being retried: after %s attempts and %s it has not ended.", num(c.most), formatDuration(late.end))
 	case least == 1 && most == 1:
-		return "The first failure is the last: the job is a dead letter at once."
+		return "The first failure is final: the job becomes a dead letter."
 	case least == most:
 		return fmt.Sprintf("It is tried %d times and is a dead letter %s after it was enqueued.", least, policiesBetween(early.end, late.end))
 	}
-	return fmt.Sprintf("It is tried %d to %d times, as chance has it, and is a dead letter %s after it was enqueued.", min(least, most), max(least, most), policiesBetween(min(early.end, late.end), max(early.end, late.end)))
+	return fmt.Sprintf("It is tried %d to %d times, depending on jitter, and is a dead letter %s after it was enqueued.", min(least, most), max(least, most), policiesBetween(min(early.end, late.end), max(early.end, late.end)))
 }
 
-// run plays one job through trouble that ends, as 'holdfast policy simulate' does: with windows, and with the breaker of what it calls.
+// run simulates one job through an outage that ends, as 'holdfast policy simulate' does: with time windows and with the breaker of its dependency.
 func (c *policiesCase) run(t *policiesTrial) {
 	if c.outage <= 0 {
 		return
@@ -222,28 +222,28 @@ func (c *policiesCase) run(t *policiesTrial) {
 	t.Run = &trial
 	switch trial.End {
 	case holdfast.Complete:
-		t.RunEnd = fmt.Sprintf("The job completes on attempt %d, %s after it was enqueued.", trial.Attempts, took(trial.After))
+		t.RunEnd = fmt.Sprintf("The job completes on attempt %d, %s after it was enqueued.", trial.Attempts, formatDuration(trial.After))
 	case holdfast.Queued:
-		t.RunEnd = "The job has not ended by the time the simulation did."
+		t.RunEnd = "The job has not ended when the simulation ends."
 	default:
-		t.RunEnd = fmt.Sprintf("The job is a dead letter after %d attempts and %s: the trouble lasted longer than the policy's patience.", trial.Attempts, took(trial.After))
+		t.RunEnd = fmt.Sprintf("The job is a dead letter after %d attempts and %s: the outage lasted longer than the policy retries.", trial.Attempts, formatDuration(trial.After))
 	}
 }
 
-// policiesPillars draws how long each attempt is waited for: what is certain, and what chance may add.
-func policiesPillars(steps []policiesStep) (pillars []pillar) {
+// policiesBars draws the wait before each attempt: the minimum, and the jitter on top.
+func policiesBars(steps []policiesStep) (bars []chartBar) {
 	top := time.Duration(1)
 	for _, step := range steps {
 		top = max(top, step.Wait[1])
 	}
 	for _, step := range steps[1:] {
 		least, most := step.Wait[0], step.Wait[1]
-		p := pillar{Name: fmt.Sprintf("Attempt %d", step.Attempt), Value: policiesShort(least, most), Words: fmt.Sprintf("attempt %d is waited for %s and starts %s after the enqueue", step.Attempt, step.Waits(), step.Starts())}
+		p := chartBar{Name: fmt.Sprintf("Attempt %d", step.Attempt), Value: policiesShort(least, most), Words: fmt.Sprintf("attempt %d: waits %s, starts %s after the enqueue", step.Attempt, step.Waits(), step.Starts())}
 		p.Note = "after " + policiesShort(step.First, step.First)
-		p.draw([]pillarPart{{"chart-accent", float64(least) / float64(top)}, {"chart-chance", float64(most-least) / float64(top)}}, false)
-		pillars = append(pillars, p)
+		p.draw([]barSegment{{"chart-accent", float64(least) / float64(top)}, {"chart-jitter", float64(most-least) / float64(top)}}, false)
+		bars = append(bars, p)
 	}
-	return pillars
+	return bars
 }
 
 // policiesStrip draws the attempts over time, each from its earliest to its latest start.

@@ -4,21 +4,21 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-	_ "time/tzdata" // zones are known also where the machine knows none
+	_ "time/tzdata" // time zones on machines without a zone database
 )
 
-// prefs are how a visitor likes pages. They are in a cookie that scripts may read and write: there is nothing in it to protect.
+// prefs are the display preferences of a visitor. They are in a cookie that scripts may read and write, because it holds nothing secret.
 type prefs struct {
-	Theme   string // light, dark; empty: the system's
-	Zone    string // a time zone; empty: not chosen yet, UTC until then
-	Density string // compact; empty: roomy
+	Theme   string // light or dark; empty: follow the system
+	Zone    string // a time zone; empty: none chosen, UTC
+	Density string // compact; empty: comfortable
 	Clock   string // absolute; empty: relative
 	zone    *time.Location
 }
 
 const prefsCookie = "holdfast_prefs"
 
-// A clock is a way of telling the time.
+// A clock formats times in a zone, relative or absolute.
 type clock struct {
 	zone     *time.Location
 	absolute bool
@@ -26,46 +26,46 @@ type clock struct {
 
 func (p prefs) clock() clock { return clock{p.zone, p.Clock == "absolute"} }
 
-// prefsOf reads the cookie. What makes no sense in it is left out. Times are in UTC for a visitor who has not signed in: strangers choose no zone.
+// prefsOf reads the cookie and ignores invalid values. For a visitor who is not signed in times are in UTC, so that unknown clients cannot fill the zone cache.
 func prefsOf(r *http.Request, known bool) prefs {
 	p := prefs{zone: time.UTC}
 	cookie, err := r.Cookie(prefsCookie)
 	if err != nil || len(cookie.Value) > 1024 {
 		return p
 	}
-	said, err := url.ParseQuery(cookie.Value)
+	values, err := url.ParseQuery(cookie.Value)
 	if err != nil {
 		return p
 	}
 	if !known {
-		said.Del("zone")
+		values.Del("zone")
 	}
-	return p.with(said)
+	return p.with(values)
 }
 
-// with takes over what makes sense.
-func (p prefs) with(said url.Values) prefs {
-	p.Theme = oneOf(said.Get("theme"), "light", "dark")
-	p.Density = oneOf(said.Get("density"), "compact")
-	p.Clock = oneOf(said.Get("clock"), "absolute")
-	if zone, err := zoneOf(said.Get("zone")); err == nil {
-		p.Zone, p.zone = said.Get("zone"), zone
+// with returns the preferences with the valid values applied.
+func (p prefs) with(values url.Values) prefs {
+	p.Theme = oneOf(values.Get("theme"), "light", "dark")
+	p.Density = oneOf(values.Get("density"), "compact")
+	p.Clock = oneOf(values.Get("clock"), "absolute")
+	if zone, err := zoneOf(values.Get("zone")); err == nil {
+		p.Zone, p.zone = values.Get("zone"), zone
 	}
 	return p
 }
 
-// text is the cookie's value.
+// text returns the cookie value.
 func (p prefs) text() string {
-	said := url.Values{}
+	values := url.Values{}
 	for name, value := range map[string]string{"theme": p.Theme, "zone": p.Zone, "density": p.Density, "clock": p.Clock} {
 		if value != "" {
-			said.Set(name, value)
+			values.Set(name, value)
 		}
 	}
-	return said.Encode()
+	return values.Encode()
 }
 
-// keep has the browser remember them for a year.
+// keep sets the cookie for a year.
 func (p prefs) keep(w http.ResponseWriter, prefix string) {
 	http.SetCookie(w, &http.Cookie{Name: prefsCookie, Value: p.text(), Path: prefix + "/", MaxAge: 365 * 24 * 3600, SameSite: http.SameSiteStrictMode})
 }

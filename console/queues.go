@@ -12,53 +12,53 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountQueues mounts the page of queues, and with it everything that keeps jobs back or divides what there is.
+// mountQueues mounts the queues page and the actions on holds and shares.
 func (c *Console) mountQueues() {
-	c.see("/queues", queuesScreen)
-	c.do("/holds/place", apikey.Operator, placeHold)
-	c.do("/holds/lift", apikey.Operator, liftHold)
-	c.do("/shares/set", apikey.Operator, setShare)
+	c.handlePage("/queues", queuesScreen)
+	c.handleAction("/holds/place", apikey.Operator, placeHold)
+	c.handleAction("/holds/lift", apikey.Operator, liftHold)
+	c.handleAction("/shares/set", apikey.Operator, setShare)
 }
 
-// queuePace is over how long the pace of a queue is measured.
+// queuePace is the time over which the pace of a queue is measured.
 const queuePace = 15 * time.Minute
 
-// A queuePage is all queues, all holds and all shares.
+// A queuePage is the data of the queues page.
 type queuePage struct {
-	Rows    []queueLine
+	Rows    []queueRow
 	Holds   []holdRow
 	Shares  []shareRow
-	Minutes int // over which the pace is measured
+	Minutes int // time over which the pace is measured
 	More    bool
 }
 
 // A shareRow is the weight of an owner.
 type shareRow struct {
 	ops.Share
-	Jobs string // finds the owner's jobs
+	Jobs string // URL of the jobs of the owner
 }
 
-// A queueLine is what stands in one queue, and what comes out of it.
-type queueLine struct {
+// A queueRow is a queue with its depth, pace, workers and holds.
+type queueRow struct {
 	holdfast.Depth
-	Anchor  string
-	Lag     time.Duration // how long the oldest claimable job waits
-	Pace    float64       // attempts ended a minute
-	Bad     float64       // the share of them that failed
-	Ended   int
-	Spark   template.HTML
-	Workers int
-	Slots   int
-	Alone   bool // jobs wait, and nobody works on them
-	Paused  *holdRow
-	Limits  []holdRow // what slows it down, without stopping it
-	Soon    time.Time // when the first that waits for its time may start, if that is to come
+	Anchor   string
+	Lag      time.Duration // how long the oldest ready job has waited
+	Pace     float64       // ended attempts per minute
+	Bad      float64       // fraction of them that failed
+	Ended    int
+	Spark    template.HTML
+	Workers  int
+	Slots    int
+	NoWorker bool // jobs are ready and no worker claims from the queue
+	Paused   *holdRow
+	Limits   []holdRow // holds that slow it down without stopping it
+	NextAt   time.Time // when the next scheduled job or retry is due, if in the future
 
 	AllTo, ReadyTo, RetryingTo, ProcessingTo, DeadTo string
 }
 
-// queuesScreen shows every queue of which anything is known.
-func queuesScreen(q *ask) (page, error) {
+// queuesScreen renders the queues page.
+func queuesScreen(q *request) (page, error) {
 	depths, err := q.desk.Depths(q.ctx)
 	if err != nil {
 		return page{}, err
@@ -83,16 +83,16 @@ func queuesScreen(q *ask) (page, error) {
 	for _, one := range shares {
 		shown.Shares = append(shown.Shares, shareRow{one, q.jobs(queryPart{"owner", one.Owner}.String())})
 	}
-	rows := queueLines{}
+	rows := queueRows{}
 	for _, one := range depths {
 		rows.of(one.Queue).Depth = one
 		shown.More = shown.More || len(one.AtLeast) > 0
 	}
-	rows.work(workers)
-	rows.measure(trends, q.now)
+	rows.addWorkers(workers)
+	rows.addTrends(trends, q.now)
 	for n, one := range holds {
 		row := q.holdRow(one, n)
-		if !rows.hold(row) {
+		if !rows.addHold(row) {
 			shown.Holds = append(shown.Holds, row)
 		}
 	}
@@ -101,18 +101,18 @@ func queuesScreen(q *ask) (page, error) {
 	return page{name: "queues", title: "Queues", topics: []string{"jobs", "holds", "workers"}, data: shown}, nil
 }
 
-// queueLines are what was found so far, by the name of the queue.
-type queueLines map[string]*queueLine
+// queueRows are the rows by queue name.
+type queueRows map[string]*queueRow
 
-func (r queueLines) of(name string) *queueLine {
+func (r queueRows) of(name string) *queueRow {
 	if r[name] == nil {
-		r[name] = &queueLine{Depth: holdfast.Depth{Queue: name}}
+		r[name] = &queueRow{Depth: holdfast.Depth{Queue: name}}
 	}
 	return r[name]
 }
 
-// work notes who works on which queue.
-func (r queueLines) work(workers []holdfast.Presence) {
+// addWorkers adds the workers of each queue.
+func (r queueRows) addWorkers(workers []holdfast.Presence) {
 	for _, one := range workers {
 		for _, name := range one.Queues {
 			row := r.of(name)
@@ -122,8 +122,8 @@ func (r queueLines) work(workers []holdfast.Presence) {
 	}
 }
 
-// measure notes how many attempts ended lately.
-func (r queueLines) measure(trends []holdfast.Trend, now time.Time) {
+// addTrends adds the recently ended attempts.
+func (r queueRows) addTrends(trends []holdfast.Trend, now time.Time) {
 	steps := map[string][]int{}
 	bad := map[string]int{}
 	first := now.Add(-queuePace)
@@ -135,7 +135,7 @@ func (r queueLines) measure(trends []holdfast.Trend, now time.Time) {
 		}
 		ended := one.Complete + one.Failed + one.Retried + one.Cancelled
 		at := int(one.Step.Sub(first) / time.Minute)
-		series[min(max(at, 0), len(series)-1)] += ended // clocks differ a little: what is just outside is at the rim
+		series[min(max(at, 0), len(series)-1)] += ended // clocks differ slightly: count steps just outside the range at its edge
 		bad[one.Queue] += one.Failed + one.Retried
 		r.of(one.Queue).Ended += ended
 	}
@@ -148,9 +148,9 @@ func (r queueLines) measure(trends []holdfast.Trend, now time.Time) {
 	}
 }
 
-// hold notes a hold on a queue where the queue stands, and reports whether it did. A pattern stands for many queues: it is shown on its own, and
-// with each of them.
-func (r queueLines) hold(one holdRow) bool {
+// addHold adds a hold to the queues that it covers, and reports whether it is on exactly one queue. A pattern covers many queues, so the page lists it
+// separately as well.
+func (r queueRows) addHold(one holdRow) bool {
 	if one.Hold.Queue == "" {
 		return false
 	}
@@ -169,31 +169,31 @@ func (r queueLines) hold(one holdRow) bool {
 	return !one.Pattern
 }
 
-// all are the rows: those that need somebody first, then by name.
-func (r queueLines) all(q *ask) (rows []queueLine) {
+// all returns the rows: those that need attention first, then by name.
+func (r queueRows) all(q *request) (rows []queueRow) {
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		row := *r[name]
 		of := queryPart{"queue", name}.String()
-		row.Anchor, row.Alone = "q-"+name, row.Workers == 0 && row.Ready > 0
+		row.Anchor, row.NoWorker = "q-"+name, row.Workers == 0 && row.Ready > 0
 		if !row.Oldest.IsZero() {
 			row.Lag = max(q.now.Sub(row.Oldest), 0)
 		}
 		if row.NextDue.After(q.now) {
-			row.Soon = row.NextDue
+			row.NextAt = row.NextDue
 		}
 		row.AllTo, row.ReadyTo, row.RetryingTo = q.jobs(of), q.jobs("state:queued", of), q.jobs("is:retrying", of)
 		row.ProcessingTo, row.DeadTo = q.jobs("state:processing", of), q.jobs("is:dead", of)
 		rows = append(rows, row)
 	}
-	urgent := func(row queueLine) int {
+	urgent := func(row queueRow) int {
 		switch {
 		case row.Paused != nil:
 			return 0
-		case row.Alone:
+		case row.NoWorker:
 			return 1
 		}
 		return 2
 	}
-	slices.SortStableFunc(rows, func(a, b queueLine) int { return cmp.Compare(urgent(a), urgent(b)) })
+	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(urgent(a), urgent(b)) })
 	return rows
 }

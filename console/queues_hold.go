@@ -12,31 +12,31 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A holdRow is a hold as it is shown.
+// A holdRow is a hold on the page.
 type holdRow struct {
 	ops.Held
-	Row     string // its name on the page
+	Row     string // id of its row
 	Scope   string
 	Name    string
-	Pattern bool   // it stands for every name that begins so
-	Lets    string // what it lets through, in words
-	Keeper  string // who keeps it, in words
-	Breaker string // the page of the breaker whose hold it is
-	Lift    bool   // a person may lift it, and it stays lifted
-	Jobs    string // finds the jobs behind it, when a search can say it
-	Due     bool   // its keeper is about to decide about it anew
+	Pattern bool   // its name ends in * and covers every name with that prefix
+	Allows  string // what it allows, in words
+	KeptBy  string // its source, in words; empty for an operator
+	Breaker string // URL of the breaker, if it is the hold of one
+	Lift    bool   // a person can lift it; other holds are placed again by their source
+	Jobs    string // URL of the held jobs, if a search can select them
+	Due     bool   // its source is about to change it
 }
 
-// holdKeepers say who keeps the holds of a source.
-var holdKeepers = map[string]string{
+// holdSources are the sources of holds in words.
+var holdSources = map[string]string{
 	holdfast.SourceBreaker: "its breaker", holdfast.SourceBudget: "the retry budget", holdfast.SourceLimit: "a limit",
-	holdfast.SourceWindow: "a window without retries", holdfast.SourceHandler: "a handler that was told to come back later",
+	holdfast.SourceWindow: "a time window", holdfast.SourceHandler: "a handler that asked to wait",
 }
 
-// holdRow puts a hold into words.
-func (q *ask) holdRow(h ops.Held, n int) holdRow {
+// holdRow returns the row of a hold.
+func (q *request) holdRow(h ops.Held, n int) holdRow {
 	scope, name := h.On()
-	row := holdRow{Held: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), Keeper: holdKeepers[h.Source], Lets: holdLets(h.Hold), Due: !h.Expected.After(q.now)}
+	row := holdRow{Held: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), KeptBy: holdSources[h.Source], Allows: allowedText(h.Hold), Due: !h.Expected.After(q.now)}
 	if h.Source == holdfast.SourceBreaker {
 		row.Breaker = q.link("/breakers/" + url.PathEscape(name))
 	}
@@ -51,124 +51,124 @@ func (q *ask) holdRow(h ops.Held, n int) holdRow {
 	return row
 }
 
-// holdLets says what a hold lets through.
-func holdLets(h holdfast.Hold) string {
+// allowedText says what a hold allows.
+func allowedText(h holdfast.Hold) string {
 	text := "nothing"
 	switch {
 	case h.AtMost > 0 && h.Rate != nil:
-		text = fmt.Sprintf("%s at once, %s a second", num(h.AtMost), holdPace(h.Rate.PerSecond))
+		text = fmt.Sprintf("%s at once, %s per second", num(h.AtMost), rateText(h.Rate.PerSecond))
 	case h.AtMost > 0:
 		text = num(h.AtMost) + " at once"
 	case h.Rate != nil:
-		text = holdPace(h.Rate.PerSecond) + " a second"
+		text = rateText(h.Rate.PerSecond) + " per second"
 	}
 	if h.Retries {
-		return "first attempts, and of retries " + text
+		return "first attempts; retries: " + text
 	}
 	return text
 }
 
-func holdPace(perSecond float64) string {
+func rateText(perSecond float64) string {
 	return num(strconv.FormatFloat(perSecond, 'f', -1, 64))
 }
 
-// lasting reads how long something is to last; nothing said is until a person ends it.
-func (q *ask) lasting() (time.Duration, error) {
+// durationField reads the duration in the field "for". Zero means until a person ends it.
+func (q *request) durationField() (time.Duration, error) {
 	text := q.text("for")
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, unfit("how long is %.40q? Say it as 90s, 15m or 24h, or leave it out", text)
+		return 0, invalid("duration %.40q is invalid: use 90s, 15m or 24h, or leave it empty", text)
 	}
 	return d, nil
 }
 
-// untilWords say how long a pause lasts.
+// untilWords returns how long a pause lasts, in words.
 func untilWords(lasting time.Duration) string {
 	if lasting == 0 {
 		return " until it is resumed"
 	}
-	return " for " + took(lasting)
+	return " for " + formatDuration(lasting)
 }
 
-// placeHold pauses something, or lets only so much of it through.
-func placeHold(q *ask) (done, error) {
-	h, err := q.holdMeant()
+// placeHold pauses something or limits it. It needs a reason.
+func placeHold(q *request) (actionResult, error) {
+	h, err := q.holdTarget()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	if h.Reason == "" {
-		return done{}, unfit("nothing was held: say why, so that others understand it later")
+		return actionResult{}, invalid("nothing was held: give a reason")
 	}
-	if h.For, err = q.lasting(); err != nil {
-		return done{}, err
+	if h.For, err = q.durationField(); err != nil {
+		return actionResult{}, err
 	}
 	if text := q.text("at_most"); text != "" {
 		if h.AtMost, err = strconv.Atoi(text); err != nil || h.AtMost < 1 {
-			return done{}, unfit("at most %.40q at once: give a whole number from 1, or leave it out to let nothing through", text)
+			return actionResult{}, invalid("at most %.40q at once: use a whole number from 1, or leave it empty to pause", text)
 		}
 	}
 	if text := q.text("rate"); text != "" {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(rate > 0) {
-			return done{}, unfit("%.40q a second: give a number above 0, or leave it out", text)
+			return actionResult{}, invalid("%.40q per second: use a number above 0, or leave it empty", text)
 		}
 		h.Rate = &holdfast.Rate{PerSecond: rate, Burst: max(rate, 1), Level: max(rate, 1)}
 	}
 	h.Retries = q.text("retries") != ""
 	scope, name := h.On()
-	return done{text: holdSaid(h, scope, name)}, q.desk.Pause(q.ctx, h)
+	return actionResult{text: holdMessage(h, scope, name)}, q.desk.Pause(q.ctx, h)
 }
 
-// holdSaid tells what a hold does from now on.
-func holdSaid(h holdfast.Hold, scope, name string) string {
-	text := fmt.Sprintf("The %s %s is paused: its jobs stay queued and spend nothing, and what is being processed goes on.", scope, cut(name, 100))
+// holdMessage returns the message for a new hold.
+func holdMessage(h holdfast.Hold, scope, name string) string {
+	text := fmt.Sprintf("%s %s paused. Its jobs stay queued at no cost; running jobs continue.", title(scope), truncate(name, 100))
 	if !h.Closed() || h.Retries {
-		text = fmt.Sprintf("The hold on %s %s lets through: %s.", scope, cut(name, 100), holdLets(h))
+		text = fmt.Sprintf("Hold placed on %s %s. It allows: %s.", scope, truncate(name, 100), allowedText(h))
 	}
 	if h.For > 0 {
-		text += " It ends by itself in " + took(h.For) + "."
+		text += " It ends automatically in " + formatDuration(h.For) + "."
 	}
 	return text
 }
 
-// liftHold lets jobs go on.
-func liftHold(q *ask) (done, error) {
-	h, err := q.holdMeant()
+// liftHold removes a hold.
+func liftHold(q *request) (actionResult, error) {
+	h, err := q.holdTarget()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	h.Source = q.text("source")
 	scope, name := h.On()
-	return done{text: fmt.Sprintf("The hold on %s %s is lifted: its jobs are claimed again.", scope, cut(name, 100))}, q.desk.Resume(q.ctx, h)
+	return actionResult{text: fmt.Sprintf("Hold on %s %s lifted. Its jobs can be claimed again.", scope, truncate(name, 100))}, q.desk.Resume(q.ctx, h)
 }
 
-// holdMeant reads what a hold is on.
-func (q *ask) holdMeant() (holdfast.Hold, error) {
+// holdTarget reads what a hold is on.
+func (q *request) holdTarget() (holdfast.Hold, error) {
 	scope, name := q.text("scope"), q.FormValue("name")
 	if !slices.Contains([]string{"queue", "kind", "owner", "dependency", "tag"}, scope) {
-		return holdfast.Hold{}, unfit("a hold on %.40q: choose queue, kind, owner, dependency or tag", scope)
+		return holdfast.Hold{}, invalid("a hold on %.40q: choose queue, kind, owner, dependency or tag", scope)
 	}
 	if name == "" {
-		return holdfast.Hold{}, unfit("a hold on no %s: name it", scope)
+		return holdfast.Hold{}, invalid("a hold needs the name of a %s", scope)
 	}
 	h := holdfast.Hold{}.Upon(scope, name)
 	h.Actor, h.Reason = q.visitor.Name, q.text("reason")
 	return h, nil
 }
 
-// setShare gives an owner a weight.
-func setShare(q *ask) (done, error) {
+// setShare sets the weight of an owner.
+func setShare(q *request) (actionResult, error) {
 	weight, err := strconv.ParseFloat(q.text("weight"), 64)
 	if err != nil {
-		return done{}, unfit("weight %.40q: give a number from 0.001 to 1000; 1 is what everybody has", q.text("weight"))
+		return actionResult{}, invalid("weight %.40q: use a number from 0.001 to 1000; the default is 1", q.text("weight"))
 	}
 	share := ops.Share{Owner: q.FormValue("owner"), Weight: weight}
-	text := fmt.Sprintf("Owner %s has weight %v now.", cut(share.Owner, 100), weight)
+	text := fmt.Sprintf("Owner %s now has weight %v.", truncate(share.Owner, 100), weight)
 	if weight == 1 {
-		text = fmt.Sprintf("Owner %s has the weight that everybody has.", cut(share.Owner, 100))
+		text = fmt.Sprintf("Owner %s now has the default weight.", truncate(share.Owner, 100))
 	}
-	return done{text: text}, q.desk.SetShare(q.ctx, share, q.by())
+	return actionResult{text: text}, q.desk.SetShare(q.ctx, share, q.by())
 }

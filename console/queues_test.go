@@ -10,13 +10,13 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-func TestQueuesSayWhatStandsInThemAndWhatKeepsItBack(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	s.shows("/queues", `id="q-convert"`, "paused", "the vendor is on it", "No worker is on this queue", "queue%3Aconvert", "is%3Adead", "its breaker", "Every owner has the same weight")
+func TestQueuesShowDepthsAndHolds(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
+	s.shows("/queues", `id="q-convert"`, "paused", "the vendor is on it", "No worker claims from this queue", "queue%3Aconvert", "is%3Adead", "its breaker", "Every owner has the same weight")
 }
 
 func TestAQueueIsPausedForAWhileAndResumed(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	back := url.Values{"back": {"/queues"}, "scope": {"queue"}, "name": {"fetch"}}
 	say := func(path string, pairs ...string) string {
 		form := url.Values{}
@@ -29,14 +29,14 @@ func TestAQueueIsPausedForAWhileAndResumed(t *testing.T) {
 		_, text := s.post(path, form)
 		return text
 	}
-	if text := say("/holds/place"); !strings.Contains(text, "say why") {
+	if text := say("/holds/place"); !strings.Contains(text, "give a reason") {
 		t.Error("a queue is paused without a reason")
 	}
-	if text := say("/holds/place", "reason", "moving", "for", "soon"); !strings.Contains(text, "how long is") && !strings.Contains(text, "How long is") {
-		t.Error("a pause for soon is taken")
+	if text := say("/holds/place", "reason", "moving", "for", "soon"); !strings.Contains(text, "is invalid: use 90s") {
+		t.Error("an invalid duration is accepted")
 	}
-	if text := say("/holds/place", "reason", "moving", "for", "1h"); !strings.Contains(text, "The queue fetch is paused") || !strings.Contains(text, "in 1 h") {
-		t.Error("nothing is said of the pause")
+	if text := say("/holds/place", "reason", "moving", "for", "1h"); !strings.Contains(text, "Queue fetch paused") || !strings.Contains(text, "in 1 h") {
+		t.Error("the page does not confirm the pause")
 	}
 	if h := s.holdOn("queue", "fetch"); h == nil || h.Actor != "ada" || h.Reason != "moving" || h.Until.Before(h.Since.Add(59*time.Minute)) {
 		t.Errorf("%+v", h)
@@ -49,22 +49,22 @@ func TestAQueueIsPausedForAWhileAndResumed(t *testing.T) {
 }
 
 func TestOtherThingsAreHeldAndSharesAreSet(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	place := url.Values{"back": {"/queues"}, "scope": {"kind"}, "name": {"mail"}, "reason": {"too many"}, "at_most": {"3"}, "retries": {"yes"}}
 	s.post("/holds/place", place)
 	if h := s.holdOn("kind", "mail"); h == nil || h.AtMost != 3 || !h.Retries {
 		t.Errorf("%+v", h)
 	}
-	s.shows("/queues", "first attempts, and of retries 3 at once", "too many")
+	s.shows("/queues", "first attempts; retries: 3 at once", "too many")
 	for field, value := range map[string]string{"at_most": "many", "scope": "world", "name": "", "rate": "-1"} {
 		form := url.Values{"back": {"/queues"}, "scope": {"kind"}, "name": {"mail"}, "reason": {"x"}}
 		form.Set(field, value)
 		if status, text := s.post("/holds/place", form); status != 200 || !strings.Contains(text, `class="banner bad"`) {
-			t.Errorf("%s=%q: %d, and nothing is said", field, value, status)
+			t.Errorf("%s=%q: %d, and no error is shown", field, value, status)
 		}
 	}
 	if _, text := s.post("/shares/set", url.Values{"back": {"/queues"}, "owner": {"ada"}, "weight": {"heavy"}}); !strings.Contains(text, "0.001 to 1000") {
-		t.Error("a heavy weight is taken")
+		t.Error("an invalid weight is accepted")
 	}
 	s.post("/shares/set", url.Values{"back": {"/queues"}, "owner": {"ada"}, "weight": {"2.5"}})
 	s.shows("/queues", "ada <strong>2.5</strong>")

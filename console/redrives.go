@@ -13,45 +13,45 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountRedrives mounts the list, the wizard and the page of a redrive.
+// mountRedrives mounts the list of redrives, the wizard and the page of a redrive.
 func (c *Console) mountRedrives() {
-	c.see("/redrives", redrives)
-	c.see("/redrives/new", newRedrive)
-	c.see("/redrives/{id}", oneRedrive)
-	c.do("/redrives", apikey.Operator, startRedrive)
-	c.do("/redrives/{id}/pause", apikey.Operator, moveRedrive("is paused. What it has taken goes on.", ops.Desk.PauseRedrive))
-	c.do("/redrives/{id}/resume", apikey.Operator, moveRedrive("goes on. It is judged by what ends from now on.", ops.Desk.ResumeRedrive))
-	c.do("/redrives/{id}/cancel", apikey.Operator, moveRedrive("is cancelled. What it has taken goes on.", ops.Desk.CancelRedrive))
+	c.handlePage("/redrives", redrives)
+	c.handlePage("/redrives/new", newRedrive)
+	c.handlePage("/redrives/{id}", oneRedrive)
+	c.handleAction("/redrives", apikey.Operator, startRedrive)
+	c.handleAction("/redrives/{id}/pause", apikey.Operator, redriveAction("Redrive paused. Jobs already taken continue.", ops.Desk.PauseRedrive))
+	c.handleAction("/redrives/{id}/resume", apikey.Operator, redriveAction("Redrive resumed. Only jobs that end from now on count for its stop limit.", ops.Desk.ResumeRedrive))
+	c.handleAction("/redrives/{id}/cancel", apikey.Operator, redriveAction("Redrive cancelled. Jobs already taken continue.", ops.Desk.CancelRedrive))
 }
 
-// A sign is a state as a badge shows it: the word, its colour and its shape.
-type sign struct{ Word, Tone, Shape string }
+// A stateBadge is a state with its word, colour and shape.
+type stateBadge struct{ Word, Tone, Shape string }
 
-func signOfRedrive(s redrive.State) sign {
+func redriveBadge(s redrive.State) stateBadge {
 	shape := map[redrive.State]string{redrive.Running: "processing", redrive.Paused: "held", redrive.Stopped: "failed", redrive.Cancelled: "cancelled", redrive.Done: "complete"}[s]
-	return sign{string(s), string(s), shape}
+	return stateBadge{string(s), string(s), shape}
 }
 
-// mostRedrives bounds the list: older ones are in the audit.
-const mostRedrives = 200
+// maxRedrives bounds the list. Older redrives are in the audit log.
+const maxRedrives = 200
 
-// redriveList is the page with all of them.
+// A redriveList is the data of the redrives page.
 type redriveList struct {
 	Rows    []redriveLine
 	More    int
-	Problem string // records that cannot be read
+	Problem string // error of records that cannot be read
 }
 
-// A redriveLine is one of the list.
+// A redriveLine is a redrive in the list.
 type redriveLine struct {
 	redrive.Progress
-	Sign  sign
-	Pick  pick
-	Parts []part
+	StateBadge stateBadge
+	Filter     deadLetterFilter
+	Parts      []part
 }
 
-// redrives lists them, the newest first.
-func redrives(q *ask) (page, error) {
+// redrives renders the list, the newest first.
+func redrives(q *request) (page, error) {
 	list, err := q.desk.Redrives(q.ctx)
 	if err != nil && len(list) == 0 {
 		return page{}, err
@@ -60,66 +60,66 @@ func redrives(q *ask) (page, error) {
 	if err != nil {
 		shown.Problem = sentence(err)
 	}
-	shown.More = max(0, len(list)-mostRedrives)
-	for _, one := range list[:min(len(list), mostRedrives)] {
-		row := redriveLine{Progress: one, Sign: signOfRedrive(one.State), Pick: pickedBy(one.Order.Filter)}
-		row.Parts = tallyParts(one.Tally, 0)
+	shown.More = max(0, len(list)-maxRedrives)
+	for _, one := range list[:min(len(list), maxRedrives)] {
+		row := redriveLine{Progress: one, StateBadge: redriveBadge(one.State), Filter: deadLetterFilterFrom(one.Order.Filter)}
+		row.Parts = progressParts(one.Tally, 0)
 		shown.Rows = append(shown.Rows, row)
 	}
 	return page{name: "redrives", title: "Redrives", topics: []string{"redrives"}, data: shown}, nil
 }
 
-// tallyParts is what became of the jobs of a redrive, and how many are left.
-func tallyParts(t holdfast.Tally, left int) []part {
+// progressParts returns how the jobs of a redrive ended, and the number left.
+func progressParts(t holdfast.Tally, left int) []part {
 	return []part{
 		{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.Discarded, "good", plural(t.Discarded, "job") + " discarded"},
 		{t.Failed, "bad", plural(t.Failed, "job") + " failed again"}, {t.Cancelled, "hold", plural(t.Cancelled, "job") + " cancelled"},
-		{t.InFlight, "accent", plural(t.InFlight, "job") + " under way"}, {left, "none", plural(left, "job") + " left"},
+		{t.InFlight, "accent", plural(t.InFlight, "job") + " in progress"}, {left, "none", plural(left, "job") + " left"},
 	}
 }
 
-// redrivePage is the page of one.
+// A redrivePage is the data of the page of a redrive.
 type redrivePage struct {
 	ops.Redrive
-	Sign   sign
-	Pick   pick
-	Total  int  // that were to be taken when it was started
-	Many   bool // or more
-	Ahead  int  // not taken yet
-	Parts  []part
-	Judged judged
-	Canary string // how the canary stands, in words
-	Codes  []failedSort
-	Again  []holdfast.Job // those that failed again, as many as are shown
-	Pause  bool           // what can be done now
-	Resume bool
-	Cancel bool
-	Lasted time.Duration
-	Pace   float64
-	Room   int // so many may be under way
+	StateBadge  stateBadge
+	Filter      deadLetterFilter
+	Total       int  // jobs to take when it was started
+	Many        bool // or more
+	Ahead       int  // jobs not taken yet
+	Parts       []part
+	StopCheck   stopCheck
+	Canary      string // state of the canary in words
+	Codes       []codeCount
+	Again       []holdfast.Job // jobs that failed again, up to maxFailedAgain
+	Pause       bool           // Pause, Resume and Cancel report which actions are possible
+	Resume      bool
+	Cancel      bool
+	Lasted      time.Duration
+	Pace        float64
+	MaxInFlight int // maximum number of jobs in progress
 }
 
-// judged is what the governor goes by: since it was started, or resumed after a stop.
-type judged struct {
+// A stopCheck shows how close a redrive is to its automatic stop. It counts from its start, or from the last resume after a stop.
+type stopCheck struct {
 	Ended, Failed, After int
 	Share, Limit         float64
-	Never                bool // it never stops by itself
-	Stopped              bool // it did
-	Yet                  bool // so few have ended that nothing follows yet
+	Never                bool // it never stops automatically
+	Stopped              bool // it has stopped automatically
+	Yet                  bool // fewer have ended than After, so it does not stop yet
 	Picture              template.HTML
 }
 
-// A failedSort counts what failed again with one code.
-type failedSort struct {
+// A codeCount is the number of jobs that failed again with a code.
+type codeCount struct {
 	Code string
 	Jobs int
 }
 
-// mostAgain is how many of those that failed again are listed; the search has the others.
-const mostAgain = 25
+// maxFailedAgain is the number of jobs listed that failed again. A search lists all.
+const maxFailedAgain = 25
 
-// oneRedrive shows how far a redrive is.
-func oneRedrive(q *ask) (page, error) {
+// oneRedrive renders the page of a redrive.
+func oneRedrive(q *request) (page, error) {
 	id, err := q.id()
 	if err != nil {
 		return page{}, err
@@ -128,19 +128,19 @@ func oneRedrive(q *ask) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	shown := redrivePage{Redrive: r, Sign: signOfRedrive(r.State), Pick: pickedBy(r.Order.Filter), Total: r.Eligible, Judged: judge(r)}
+	shown := redrivePage{Redrive: r, StateBadge: redriveBadge(r.State), Filter: deadLetterFilterFrom(r.Order.Filter), Total: r.Eligible, StopCheck: checkStop(r)}
 	if r.Order.Limit > 0 {
 		shown.Total = min(shown.Total, r.Order.Limit)
 	}
-	shown.Pace, shown.Room = cmp.Or(r.Order.PerSecond, redrive.DefaultPerSecond), cmp.Or(r.Order.InFlight, redrive.DefaultInFlight)
+	shown.Pace, shown.MaxInFlight = cmp.Or(r.Order.PerSecond, redrive.DefaultPerSecond), cmp.Or(r.Order.InFlight, redrive.DefaultInFlight)
 	shown.Many = shown.Total >= ops.MostCounted
 	if !r.Exhausted && !r.State.Ended() {
 		shown.Ahead = max(0, shown.Total-r.Tally.Taken-r.RefusedJobs)
 	}
-	shown.Parts = tallyParts(r.Tally, shown.Ahead)
+	shown.Parts = progressParts(r.Tally, shown.Ahead)
 	shown.Canary = canaryWords(r)
-	shown.Codes = sortFailed(r.FailedAgain)
-	shown.Again = r.FailedAgain[:min(len(r.FailedAgain), mostAgain)]
+	shown.Codes = countCodes(r.FailedAgain)
+	shown.Again = r.FailedAgain[:min(len(r.FailedAgain), maxFailedAgain)]
 	shown.Pause, shown.Cancel = r.State == redrive.Running, !r.State.Ended()
 	shown.Resume = r.State == redrive.Paused || r.State == redrive.Stopped
 	if end := r.EndedAt; !end.IsZero() {
@@ -149,9 +149,9 @@ func oneRedrive(q *ask) (page, error) {
 	return page{name: "redrive", here: "redrives", title: "Redrive " + short(id), topics: []string{"redrives", "jobs"}, data: shown}, nil
 }
 
-// judge says how many failed again, beside how many may.
-func judge(r ops.Redrive) judged {
-	j := judged{After: cmp.Or(r.Order.StopAfter, redrive.DefaultStopAfter), Limit: cmp.Or(r.Order.StopAbove, redrive.DefaultStopAbove)}
+// checkStop compares the share of jobs that failed again with the stop limit.
+func checkStop(r ops.Redrive) stopCheck {
+	j := stopCheck{After: cmp.Or(r.Order.StopAfter, redrive.DefaultStopAfter), Limit: cmp.Or(r.Order.StopAbove, redrive.DefaultStopAbove)}
 	j.Failed = max(0, r.Tally.Failed-r.Since.Failed)
 	j.Ended = j.Failed + max(0, r.Tally.Complete-r.Since.Complete)
 	if j.Ended > 0 {
@@ -166,7 +166,7 @@ func judge(r ops.Redrive) judged {
 	return j
 }
 
-// gauge draws a share between nothing and all of it, with a mark where it is too much. The figures stand beside it.
+// gauge draws a fraction as a bar with a mark at the limit. The page has the numbers as text.
 func gauge(share, limit float64, tone string) template.HTML {
 	const width, height = 400, 16
 	d := draw("gauge", width, height, "")
@@ -180,41 +180,41 @@ func gauge(share, limit float64, tone string) template.HTML {
 	return d.done()
 }
 
-// canaryWords tells how the canary stands.
+// canaryWords returns the state of the canary in words.
 func canaryWords(r ops.Redrive) string {
 	of, ended := r.Order.Canary, r.Tally.Taken-r.Tally.InFlight
-	first, goes, was, them := fmt.Sprintf("the first %d", of), "go", "were", "them"
+	first, goes := fmt.Sprintf("the first %d jobs", of), "go"
 	if of == 1 {
-		first, goes, was, them = "the first", "goes", "was", "it"
+		first, goes = "the first job", "goes"
 	}
 	switch {
 	case of == 0:
 		return "none"
 	case r.Passed:
-		return "passed: " + first + " ended well enough"
+		return "passed: " + first + " ended within the limit"
 	case r.State == redrive.Stopped:
-		return "did not pass: " + first + " did not end well enough"
+		return "not passed: too many failures in " + first
 	case r.State.Ended():
-		return first + " " + was + " to go alone"
+		return first + ", not finished"
 	case r.Tally.Taken == 0:
-		return first + " " + goes + " alone, and the others wait for " + them
+		return first + " " + goes + " first; the others wait"
 	}
-	return fmt.Sprintf("under way: %d of the first %d ended so far, the others wait for %s", min(ended, of), of, them)
+	return fmt.Sprintf("in progress: %d of the first %d ended; the others wait", min(ended, of), of)
 }
 
-// sortFailed counts codes, the most frequent first.
-func sortFailed(jobs []holdfast.Job) (sorts []failedSort) {
+// countCodes counts the codes of jobs, the most frequent first.
+func countCodes(jobs []holdfast.Job) (sorts []codeCount) {
 	for _, job := range jobs {
 		code := ""
 		if job.LastFailure != nil {
 			code = job.LastFailure.Code
 		}
-		n := slices.IndexFunc(sorts, func(one failedSort) bool { return one.Code == code })
+		n := slices.IndexFunc(sorts, func(one codeCount) bool { return one.Code == code })
 		if n < 0 {
-			n, sorts = len(sorts), append(sorts, failedSort{Code: code})
+			n, sorts = len(sorts), append(sorts, codeCount{Code: code})
 		}
 		sorts[n].Jobs++
 	}
-	slices.SortStableFunc(sorts, func(a, b failedSort) int { return cmp.Compare(b.Jobs, a.Jobs) })
+	slices.SortStableFunc(sorts, func(a, b codeCount) int { return cmp.Compare(b.Jobs, a.Jobs) })
 	return sorts
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// startRedrive does what the wizard was told. The same form sent twice does it once.
-func startRedrive(q *ask) (done, error) {
-	v := wizard{wish: wishOf(q)}
+// startRedrive starts the redrive of the wizard. A form that is sent twice starts one redrive: the ticket of the form identifies it.
+func startRedrive(q *request) (actionResult, error) {
+	v := wizard{redriveForm: redriveFormOf(q)}
 	again := v.values()
 	again.Set("step", "confirm")
-	wrong := done{to: "/redrives/new?" + again.Encode()}
+	wrong := actionResult{to: "/redrives/new?" + again.Encode()}
 	if !v.Selects() {
-		return done{to: "/redrives/new"}, unfit("nothing was done: say which dead letters you mean")
+		return actionResult{to: "/redrives/new"}, invalid("nothing was changed: select dead letters")
 	}
-	q.c.ordering.Lock()
-	defer q.c.ordering.Unlock()
+	q.c.startMu.Lock()
+	defer q.c.startMu.Unlock()
 	ticket, err := holdfast.ParseID(q.text("ticket"))
 	if err != nil {
-		return wrong, unfit("nothing was done: the form was not complete. Send it from this page")
+		return wrong, invalid("nothing was changed: the form was incomplete. Submit it from this page")
 	}
 	if id, known, err := startedWith(q, ticket); err != nil || known {
-		return done{text: "This redrive was started already: here it is.", to: "/redrives/" + id.String()}, err
+		return actionResult{text: "This redrive was already started.", to: "/redrives/" + id.String()}, err
 	}
-	o, err := v.look(q)
+	o, err := v.preview(q)
 	if err != nil {
 		return wrong, err
 	}
@@ -34,27 +34,27 @@ func startRedrive(q *ask) (done, error) {
 		return wrong, err
 	}
 	if len(v.Jobs) > 0 {
-		return sendJobs(q, o.jobs, v.Discard), nil
+		return retryOrDiscard(q, o.jobs, v.Discard), nil
 	}
 	order := v.order(q)
-	order.Request = ticket.String() // by which it is found again when the form is sent twice
+	order.Request = ticket.String() // startedWith finds the redrive by it
 	id, err := q.desk.StartRedrive(q.ctx, order)
 	if err != nil {
 		return wrong, err
 	}
-	return done{text: fmt.Sprintf("The redrive was started: %s, by the workers, at its pace.", going(o, v.Discard)), to: "/redrives/" + id.String()}, nil
+	return actionResult{text: fmt.Sprintf("Redrive started: %s.", startedWords(o, v.Discard)), to: "/redrives/" + id.String()}, nil
 }
 
-func going(o outlook, discard bool) string {
-	verb := "will go round again"
+func startedWords(o redrivePreview, discard bool) string {
+	verb := "will be queued again"
 	if discard {
 		verb = "will be discarded"
 	}
 	return plural(o.Going, "dead letter") + " " + verb
 }
 
-// startedWith finds the redrive that was started with a form. Records that cannot be read do not matter here.
-func startedWith(q *ask, ticket holdfast.ID) (holdfast.ID, bool, error) {
+// startedWith returns the redrive that was started with a ticket. It ignores records that cannot be read.
+func startedWith(q *request, ticket holdfast.ID) (holdfast.ID, bool, error) {
 	list, err := q.desk.Redrives(q.ctx)
 	for _, one := range list {
 		if one.Order.Request == ticket.String() {
@@ -67,9 +67,9 @@ func startedWith(q *ask, ticket holdfast.ID) (holdfast.ID, bool, error) {
 	return holdfast.ID{}, false, err
 }
 
-// sendJobs retries or discards jobs one by one. Those with which it did not work stay selected.
-func sendJobs(q *ask, jobs []holdfast.ID, discard bool) done {
-	was, sent, last := done{to: "/dead-letters"}, 0, error(nil)
+// retryOrDiscard retries or discards jobs one by one. Jobs that failed stay selected.
+func retryOrDiscard(q *request, jobs []holdfast.ID, discard bool) actionResult {
+	result, sent, last := actionResult{to: "/dead-letters"}, 0, error(nil)
 	for _, id := range jobs {
 		var err error
 		if discard {
@@ -78,34 +78,34 @@ func sendJobs(q *ask, jobs []holdfast.ID, discard bool) done {
 			_, err = q.desk.Retry(q.ctx, q.on(id))
 		}
 		if err != nil {
-			was.kept, last = append(was.kept, id), err
+			result.kept, last = append(result.kept, id), err
 			continue
 		}
 		sent++
 	}
-	verb, state := "sent round again", " They are queued now."
+	verb := "queued again"
 	if discard {
-		verb, state = "discarded", ""
+		verb = "discarded"
 	}
-	was.text = plural(sent, "dead letter") + " " + verb + "." + state
+	result.text = plural(sent, "dead letter") + " " + verb + "."
 	if last != nil {
-		was.bad = true
-		was.text += fmt.Sprintf(" With %s it did not work: %s", plural(len(was.kept), "other"), sentence(last))
+		result.bad = true
+		result.text += fmt.Sprintf(" %s failed: %s", plural(len(result.kept), "other"), sentence(last))
 	}
 	if len(jobs) == 1 {
-		was.to = "/jobs/" + jobs[0].String()
+		result.to = "/jobs/" + jobs[0].String()
 	}
-	return was
+	return result
 }
 
-// moveRedrive is a person's word on a redrive.
-func moveRedrive(text string, do func(d ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) deed {
-	return func(q *ask) (done, error) {
+// redriveAction returns an action on a redrive.
+func redriveAction(text string, do func(d ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) actionFunc {
+	return func(q *request) (actionResult, error) {
 		id, err := q.id()
 		if err != nil {
-			return done{to: "/redrives"}, err
+			return actionResult{to: "/redrives"}, err
 		}
 		to := "/redrives/" + id.String()
-		return done{text: "The redrive " + text, to: to}, do(q.desk, q.ctx, id, q.by())
+		return actionResult{text: text, to: to}, do(q.desk, q.ctx, id, q.by())
 	}
 }

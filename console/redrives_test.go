@@ -37,7 +37,7 @@ func (s *scene) redrives() []redrive.Progress {
 	return list
 }
 
-func (s *scene) looked(id holdfast.ID) holdfast.Job {
+func (s *scene) jobOf(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
 	job, err := s.Desk.Job(s.t.Context(), id)
 	if err != nil {
@@ -47,12 +47,12 @@ func (s *scene) looked(id holdfast.ID) holdfast.Job {
 }
 
 func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	text := s.shows("/dead-letters", "By error group", "A service is not available.", "/redrives/new?all=true", s.Failed[0].String())
 	if strings.Contains(text, s.Waiting[0].String()) {
 		t.Error("a job that waits is among the dead letters")
 	}
-	s.shows("/dead-letters?kind=fetch&older=1h", "No dead letter matches")
+	s.shows("/dead-letters?kind=fetch&older=1h", "No dead letters match")
 	text = s.shows("/dead-letters?kind=fetch", s.Broken.String(), "/redrives/new?kind=fetch")
 	if strings.Contains(text, s.Failed[0].String()) {
 		t.Error("the filter lets another kind through")
@@ -65,19 +65,19 @@ func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
 }
 
 func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
-	s.shows("/redrives/new", "Which dead letters?")
+	s := newScene(t, apikey.Operator, nil)
+	s.shows("/redrives/new", "Select dead letters")
 	s.shows("/redrives/new?kind=convert&step=select", "<strong>9</strong> match now")
 	s.shows("/redrives/new?kind=convert", `>9</a></p><p>dead letters would be redriven`, "The breaker of gateway is open", "Not failed", "/redrives/new?kind=convert&amp;step=pace")
 	s.shows("/redrives/new?kind=convert&step=pace&rate=3", "about <strong>3.0 s</strong>", `name="kind" value="convert"`)
 	text := s.shows("/redrives/new?kind=convert&step=confirm&rate=3&canary=2", `data-confirm-count="9"`, "2 go first")
 	form := s.fields(text, "/redrives")
 	form.Set("count", "8")
-	if _, text := s.post("/redrives", form); !strings.Contains(text, "say why") {
+	if _, text := s.post("/redrives", form); !strings.Contains(text, "give a reason") {
 		t.Error("it was started without a reason")
 	}
 	form.Set("reason", "the gateway is back")
-	if _, text := s.post("/redrives", form); !strings.Contains(text, "it would be 9 now") || !strings.Contains(text, `value="the gateway is back"`) {
+	if _, text := s.post("/redrives", form); !strings.Contains(text, "9 match now") || !strings.Contains(text, `value="the gateway is back"`) {
 		t.Error("a wrong number was not refused, or the reason is lost")
 	}
 	if len(s.redrives()) != 0 {
@@ -85,8 +85,8 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 	}
 	form.Set("count", "9")
 	for range 2 {
-		if _, text := s.post("/redrives", form); !strings.Contains(text, "What failed again") {
-			t.Error("the way does not end at the redrive")
+		if _, text := s.post("/redrives", form); !strings.Contains(text, "Failed again") {
+			t.Error("the wizard does not lead to the redrive")
 		}
 	}
 	list := s.redrives()
@@ -99,13 +99,13 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 }
 
 func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	for query, words := range map[string]string{
-		"older=soon":                      "cannot be read",
-		"kind=convert&step=pace&rate=x":   "is no number",
+		"older=soon":                      "is invalid: use 90m",
+		"kind=convert&step=pace&rate=x":   "is not a number",
 		"all=true&step=confirm&rate=9999": "give a rate up to 1000",
-		"step=confirm":                    "Say which dead letters you mean",
-		"job=7":                           "is no id",
+		"step=confirm":                    "Select dead letters: fill in a field",
+		"job=7":                           "is not an id",
 		"kind=%00&step=preview":           "kind",
 	} {
 		if status, text := s.get("/redrives/new?" + query); status != http.StatusOK || !strings.Contains(text, words) || !strings.Contains(text, `role="alert"`) {
@@ -118,38 +118,38 @@ func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
 }
 
 func TestChosenJobsGoOneByOne(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	chosen := url.Values{"job": {s.Failed[0].String(), s.Clash.String(), s.Waiting[0].String()}, "step": {"confirm"}}
 	form := s.fields(s.shows("/redrives/new?"+chosen.Encode(), "Redrive 2 dead letters?", "1 not failed"), "/redrives")
 	form.Set("count", "2")
 	form.Set("reason", "mended")
 	_, text := s.post("/redrives", form)
-	if !strings.Contains(text, "1 dead letter sent round again") || !strings.Contains(text, "With 1 other it did not work") {
+	if !strings.Contains(text, "1 dead letter queued again") || !strings.Contains(text, "1 other failed:") {
 		t.Error("there is no summary")
 	}
 	if !regexp.MustCompile(`value="` + s.Clash.String() + `"[^>]* checked`).MatchString(text) {
 		t.Error("what did not work is not selected any more")
 	}
-	if s.looked(s.Failed[0]).State != holdfast.Queued || s.looked(s.Clash).State != holdfast.Failed {
+	if s.jobOf(s.Failed[0]).State != holdfast.Queued || s.jobOf(s.Clash).State != holdfast.Failed {
 		t.Error("the jobs are not where they should be")
 	}
 	gone := url.Values{"job": {s.Broken.String()}, "discard": {"true"}, "step": {"confirm"}}
 	form = s.fields(s.shows("/redrives/new?"+gone.Encode(), "Discard 1 dead letter?"), "/redrives")
 	form.Set("count", "1")
 	form.Set("reason", "nobody needs it")
-	if s.post("/redrives", form); !s.looked(s.Broken).Discarded {
+	if s.post("/redrives", form); !s.jobOf(s.Broken).Discarded {
 		t.Error("the job is not discarded")
 	}
 }
 
 func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+	s := newScene(t, apikey.Operator, nil)
 	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, Canary: 2, Actor: "ada", Reason: "<i>mended</i>"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := "/redrives/" + id.String()
-	text := s.shows(at, "the first 2 go alone", "&lt;i&gt;mended&lt;/i&gt;", "It stops above 50 %", at+"/pause")
+	text := s.shows(at, "the first 2 jobs go first", "&lt;i&gt;mended&lt;/i&gt;", "Stops above 50 %", at+"/pause")
 	if strings.Contains(text, "<i>mended") {
 		t.Error("the reason is not escaped")
 	}
@@ -166,7 +166,7 @@ func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
 }
 
 func TestViewersStartNothing(t *testing.T) {
-	s := stage(t, apikey.Viewer, nil)
+	s := newScene(t, apikey.Viewer, nil)
 	s.shows("/dead-letters", "Dead letters")
 	if text := s.shows("/redrives/new?kind=convert&step=confirm", "you need the scope operator"); strings.Contains(text, "data-count>") {
 		t.Error("a viewer is asked to confirm")
@@ -181,14 +181,14 @@ func TestViewersStartNothing(t *testing.T) {
 	}
 }
 
-func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
-	s := stage(t, apikey.Operator, nil)
+func TestBreakersHaveCardsAndActions(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
 	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 15 min")
-	s.shows("/breakers/gateway", "What happened", "Stays open", "the last 20 calls")
+	s.shows("/breakers/gateway", "History", "Stays open", "the last 20 calls")
 	if status, _ := s.get("/breakers/nobody"); status != http.StatusNotFound {
 		t.Errorf("a breaker that does not exist: %d", status)
 	}
-	if _, text := s.post("/breakers/gateway/close", url.Values{"back": {"/breakers"}}); !strings.Contains(text, "say why") {
+	if _, text := s.post("/breakers/gateway/close", url.Values{"back": {"/breakers"}}); !strings.Contains(text, "give a reason") {
 		t.Error("no reason was needed")
 	}
 	for _, word := range []struct{ verb, state string }{{"close", "recovering"}, {"open", "open"}, {"force-open", "forced-open"}, {"auto", ""}, {"force-closed", "forced-closed"}} {
@@ -198,7 +198,7 @@ func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
 			t.Errorf("after %s it is %s, %v", word.verb, b.State, err)
 		}
 	}
-	s.shows("/breakers", "kept closed", "Let it decide")
+	s.shows("/breakers", "forced closed", "Set to automatic")
 	if err := s.Desk.OpenBreaker(t.Context(), "gateway", ops.By{Actor: "eve", Reason: "</script><b>x"}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,49 +12,49 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A wizard is one page of the way to a redrive.
+// A wizard is the data of one step of the redrive wizard.
 type wizard struct {
-	wish
+	redriveForm
 	Step   string // select, preview, pace, confirm
 	Steps  []wizardStep
-	Hidden []pickedField
-	Next   string // the address of the next step
+	Hidden []formField
+	Next   string // URL of the next step
 	Back   string
 	May    bool
 
-	Matching string // select: how many match now
-	None     bool   // none does
+	Matching string // step select: number of matches now
+	None     bool   // there is no match
 	Codes    []string
 	Kinds    []string
 	Queues   []string
-	Outlook  outlook // preview, confirm
+	Preview  redrivePreview // steps preview and confirm
 	Takes    time.Duration
-	Least    bool        // it may take longer: not all were counted
-	Ticket   holdfast.ID // confirm: the same form starts one redrive, however often it is sent
+	Least    bool        // a minimum: not all matches were counted
+	Ticket   holdfast.ID // step confirm: a form that is sent twice starts one redrive
 }
 
-// A wizardStep is one of the steps at the top of the page.
+// A wizardStep is a step at the top of the page.
 type wizardStep struct {
 	Number      int
 	Name, Title string
-	Link        string // empty: not yet, or here
+	Link        string // empty for the current and later steps
 	Here, Past  bool
 }
 
-// An outlook says what would happen.
-type outlook struct {
+// A redrivePreview says what the redrive would do.
+type redrivePreview struct {
 	ops.Preview
-	Going  int  // so many would go now
-	Many   bool // or more
-	With   []letterSort
-	Asked  int // of so many it was asked what they failed with
-	Not    []notTaken
-	Before []ops.Breaker
-	Vain   int           // of those asked about: waiting does not cure what they failed with
-	jobs   []holdfast.ID // those of the named ones that would go
+	Going        int  // number of jobs that would be taken now
+	Many         bool // or more
+	ByFailure    []failureCount
+	Sampled      int // number of jobs counted in ByFailure
+	Skipped      []notTaken
+	OpenBreakers []ops.Breaker
+	NotRetryable int           // sampled jobs whose code is not retryable
+	jobs         []holdfast.ID // the jobs that would be taken, if they were selected one by one
 }
 
-// notTaken counts jobs that match and would not be taken, with what that means.
+// notTaken counts matching jobs that would not be taken, with an explanation.
 type notTaken struct {
 	ops.Ineligible
 	Why string
@@ -62,22 +62,22 @@ type notTaken struct {
 
 // whyNotTaken explains the reasons of a preview.
 var whyNotTaken = map[string]string{
-	"not failed": "They wait, run, are complete or were cancelled.", "discarded": "Somebody took them off the dead letters.",
-	"expired": "The time by which they had to start is over.", "unique key held by another": "Another job has taken their place.",
-	"source gone": "What they work on does not exist any more.", "another generation": "They were retried since.",
+	"not failed": "They are queued, processing, complete or cancelled.", "discarded": "A person discarded them.",
+	"expired": "Their start deadline has passed.", "unique key held by another": "Another job holds their unique key.",
+	"source gone": "The data that they work on no longer exists.", "another generation": "They were retried since.",
 }
 
-// A letterSort is what some of the dead letters failed with.
-type letterSort struct {
-	ops.DeadLetter // one of them
+// A failureCount is the number of dead letters with the same code and kind.
+type failureCount struct {
+	ops.DeadLetter // an example
 	Jobs           int
 }
 
-// newRedrive shows one step of the wizard.
-func newRedrive(q *ask) (page, error) {
-	v := wizard{wish: wishOf(q), May: q.may(apikey.Operator)}
+// newRedrive renders a step of the wizard.
+func newRedrive(q *request) (page, error) {
+	v := wizard{redriveForm: redriveFormOf(q), May: q.may(apikey.Operator)}
 	v.Step = v.stepOf(q.text("step"))
-	v.way(q)
+	v.setSteps(q)
 	var err error
 	switch v.Step {
 	case "select":
@@ -87,10 +87,10 @@ func newRedrive(q *ask) (page, error) {
 		v.Takes, err = v.estimate(q)
 	default:
 		v.Hidden, v.Ticket = v.hidden("reason"), holdfast.NewID()
-		if v.Outlook, err = v.look(q); errors.Is(err, holdfast.ErrInvalid) {
-			v.complain("select", err)
+		if v.Preview, err = v.preview(q); errors.Is(err, holdfast.ErrInvalid) {
+			v.addProblem("select", err)
 			v.Step = "select"
-			v.way(q)
+			v.setSteps(q)
 			err = v.suggest(q)
 		}
 	}
@@ -100,18 +100,18 @@ func newRedrive(q *ask) (page, error) {
 	return page{name: "redrive-new", here: "redrives", title: title(v.Verb()) + " dead letters", data: v}, nil
 }
 
-// stepOf is where the visitor is: where they wanted to be, unless something is missing before.
+// stepOf returns the requested step, or an earlier one if its input is missing or invalid.
 func (v *wizard) stepOf(wanted string) string {
 	step := oneOf(wanted, "select", "preview", "pace", "confirm")
 	switch {
-	case v.at == "select" || step == "select":
+	case v.problemStep == "select" || step == "select":
 		return "select"
 	case !v.Selects():
 		if step != "" {
-			v.complain("select", unfit("say which dead letters you mean: name something they have in common, or choose all of them"))
+			v.addProblem("select", invalid("select dead letters: fill in a field, or choose all of them"))
 		}
 		return "select"
-	case v.at == "pace" && step == "confirm":
+	case v.problemStep == "pace" && step == "confirm":
 		step = "pace"
 	case step == "":
 		step = "preview"
@@ -122,9 +122,9 @@ func (v *wizard) stepOf(wanted string) string {
 	return step
 }
 
-// way draws the steps, and says where the next one is.
-func (v *wizard) way(q *ask) {
-	names := []pickedField{{"select", "Select"}, {"preview", "Preview"}, {"pace", "Pace"}, {"confirm", "Reason and confirm"}}
+// setSteps sets the steps and the links to the next and the previous one.
+func (v *wizard) setSteps(q *request) {
+	names := []formField{{"select", "Select"}, {"preview", "Preview"}, {"pace", "Pace"}, {"confirm", "Reason and confirm"}}
 	if len(v.Jobs) > 0 {
 		names = slices.Delete(names, 2, 3)
 	}
@@ -144,24 +144,24 @@ func (v *wizard) way(q *ask) {
 	}
 }
 
-func (v *wizard) stepLink(q *ask, step string) string {
+func (v *wizard) stepLink(q *request, step string) string {
 	query := v.values()
 	query.Set("step", step)
 	return q.pathTo("/redrives/new", query)
 }
 
-// suggest offers what can be selected by, and counts what is selected now.
-func (v *wizard) suggest(q *ask) error {
-	v.Hidden = v.hidden(append(slices.Clone(pickNames), "all", "discard", "job")...)
+// suggest sets the suggestions of step select and counts the current matches.
+func (v *wizard) suggest(q *request) error {
+	v.Hidden = v.hidden(append(slices.Clone(deadLetterFields), "all", "discard", "job")...)
 	if v.Problem == "" && v.Selects() && len(v.Jobs) == 0 {
 		jobs, least, err := countLetters(q, v.order(q).Filter)
 		if err != nil && !errors.Is(err, holdfast.ErrInvalid) {
 			return err
 		}
-		v.complain("select", err)
+		v.addProblem("select", err)
 		v.Matching, v.None = atLeast(jobs, least), jobs == 0
 	}
-	groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Limit: troublesAsked})
+	groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Limit: groupsAsked})
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (v *wizard) suggest(q *ask) error {
 	return nil
 }
 
-// estimate is how long it takes at this pace, at least.
-func (v *wizard) estimate(q *ask) (time.Duration, error) {
+// estimate returns the duration at this pace.
+func (v *wizard) estimate(q *request) (time.Duration, error) {
 	jobs, least, err := countLetters(q, v.order(q).Filter)
 	v.Least = least || jobs >= ops.MostCounted
 	if v.Limit > 0 {
@@ -189,25 +189,25 @@ func (v *wizard) estimate(q *ask) (time.Duration, error) {
 	return time.Duration(float64(jobs) / v.PerSecond * float64(time.Second)), err
 }
 
-// look asks what would happen.
-func (v *wizard) look(q *ask) (o outlook, err error) {
+// preview returns what the redrive would do.
+func (v *wizard) preview(q *request) (o redrivePreview, err error) {
 	var sample []ops.DeadLetter
 	if len(v.Jobs) > 0 {
-		o.Preview, sample, err = lookAtJobs(q, v.wish)
+		o.Preview, sample, err = previewJobs(q, v.redriveForm)
 		for _, one := range sample {
 			o.jobs = append(o.jobs, one.Job.ID)
 		}
 	} else {
 		order := v.order(q)
 		f := order.Filter
-		order.Filter.Look = lettersJudged
+		order.Filter.Look = previewScanned
 		if o.Preview, err = q.desk.PreviewRedrive(q.ctx, order); err != nil {
 			return o, err
 		}
 		if _, o.Many, err = countLetters(q, f); err != nil {
 			return o, err
 		}
-		f.Limit, f.Look = lettersAsked, lettersLooked
+		f.Limit, f.Look = previewSampled, deadLettersScanned
 		sample, _, err = q.desk.DeadLetters(q.ctx, f)
 	}
 	if err != nil {
@@ -218,45 +218,45 @@ func (v *wizard) look(q *ask) (o outlook, err error) {
 	}
 	o.Many = (o.Many || o.Looked >= ops.MostCounted) && (v.Limit == 0 || o.Eligible < v.Limit)
 	for _, one := range o.Ineligible {
-		o.Not = append(o.Not, notTaken{one, whyNotTaken[one.Reason]})
+		o.Skipped = append(o.Skipped, notTaken{one, whyNotTaken[one.Reason]})
 	}
 	o.sort(sample)
 	breakers, err := q.desk.Breakers(q.ctx)
 	for _, one := range breakers {
 		if one.State.Refuses() && !v.Discard && slices.ContainsFunc(sample, func(l ops.DeadLetter) bool { return callsFor(l.Job, one) }) {
-			o.Before = append(o.Before, one)
+			o.OpenBreakers = append(o.OpenBreakers, one)
 		}
 	}
 	return o, err
 }
 
-// callsFor reports whether a job calls what a breaker guards.
+// callsFor reports whether a job calls the dependency of a breaker.
 func callsFor(job holdfast.Job, b ops.Breaker) bool {
 	return job.Dependency == b.Dependency || job.Dependency == "" && slices.Contains(b.Kinds, job.Kind)
 }
 
-// sort counts what dead letters failed with, the most frequent first.
-func (o *outlook) sort(sample []ops.DeadLetter) {
+// sort counts dead letters by code and kind, the most frequent first.
+func (o *redrivePreview) sort(sample []ops.DeadLetter) {
 	type sort struct{ code, kind string }
 	at := map[sort]int{}
 	for _, one := range sample {
 		by := sort{one.Code.Name, one.Job.Kind}
 		n, known := at[by]
 		if !known {
-			n = len(o.With)
-			at[by], o.With = n, append(o.With, letterSort{DeadLetter: one})
+			n = len(o.ByFailure)
+			at[by], o.ByFailure = n, append(o.ByFailure, failureCount{DeadLetter: one})
 		}
-		o.With[n].Jobs++
+		o.ByFailure[n].Jobs++
 		if one.Code.Name != "" && !one.Code.Retryable {
-			o.Vain++
+			o.NotRetryable++
 		}
 	}
-	slices.SortStableFunc(o.With, func(a, b letterSort) int { return cmp.Compare(b.Jobs, a.Jobs) })
-	o.Asked, o.With = len(sample), o.With[:min(len(o.With), 12)]
+	slices.SortStableFunc(o.ByFailure, func(a, b failureCount) int { return cmp.Compare(b.Jobs, a.Jobs) })
+	o.Sampled, o.ByFailure = len(sample), o.ByFailure[:min(len(o.ByFailure), 12)]
 }
 
-// lookAtJobs foresees what would become of jobs that are named one by one.
-func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err error) {
+// previewJobs returns the preview for jobs that were selected one by one.
+func previewJobs(q *request, w redriveForm) (p ops.Preview, letters []ops.DeadLetter, err error) {
 	known, err := q.taxonomy()
 	if err != nil {
 		return p, nil, err
@@ -266,7 +266,7 @@ func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err er
 		job, err := q.desk.Job(q.ctx, id)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged):
-			not["not there any more"]++
+			not["deleted"]++
 		case err != nil:
 			return p, nil, err
 		case job.State != holdfast.Failed:
@@ -290,7 +290,7 @@ func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err er
 	}
 	workers, err := q.desk.Workers(q.ctx)
 	if p.Workers = len(workers); err == nil && p.Workers == 0 && !w.Discard {
-		p.Notes = append(p.Notes, "no worker is alive: nothing will move until one is started")
+		p.Notes = append(p.Notes, "no worker is alive: no job will run until one is started")
 	}
 	return p, letters, err
 }

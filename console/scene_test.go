@@ -15,15 +15,15 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A scene is a console over a store in trouble.
+// A scene is a console over a store with failures.
 type scene struct {
 	*fixture.Scene
 	t    *testing.T
 	site *httptest.Server
 }
 
-// stage opens a console for a visitor of a scope.
-func stage(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
+// newScene opens a console for a visitor with a scope.
+func newScene(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *scene) shows(path string, words ...string) string {
 	}
 	for _, word := range words {
 		if !strings.Contains(text, word) {
-			s.t.Errorf("%s does not say %q", path, word)
+			s.t.Errorf("%s does not show %q", path, word)
 		}
 	}
 	return text

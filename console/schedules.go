@@ -11,50 +11,50 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// mountSchedules mounts the page of what is enqueued by the clock.
+// mountSchedules mounts the schedules page and its actions.
 func (c *Console) mountSchedules() {
-	c.see("/schedules", schedulesScreen)
-	c.do("/schedules/{name}/pause", apikey.Operator, pauseSchedule)
-	c.do("/schedules/{name}/resume", apikey.Operator, moveSchedule("goes on. The slots of the pause are not made up for.", ops.Desk.ResumeSchedule))
-	c.do("/schedules/{name}/run", apikey.Operator, moveSchedule("makes a job out of turn: a worker does it within seconds.", ops.Desk.RunSchedule))
-	c.do("/schedules/{name}/remove", apikey.Operator, moveSchedule("is forgotten. Jobs it has made go on.", ops.Desk.RemoveSchedule))
+	c.handlePage("/schedules", schedulesScreen)
+	c.handleAction("/schedules/{name}/pause", apikey.Operator, pauseSchedule)
+	c.handleAction("/schedules/{name}/resume", apikey.Operator, scheduleAction("resumed. Slots missed during the pause are skipped.", ops.Desk.ResumeSchedule))
+	c.handleAction("/schedules/{name}/run", apikey.Operator, scheduleAction("will create a job within seconds.", ops.Desk.RunSchedule))
+	c.handleAction("/schedules/{name}/remove", apikey.Operator, scheduleAction("removed. Jobs that it created continue.", ops.Desk.RemoveSchedule))
 }
 
 const (
-	schedulesShown = 20  // on a page
-	runsAhead      = 5   // of each
-	runsLookedAt   = 500 // of the jobs of its kind, to find those that it made
-	runsBehind     = 3   // that are shown
+	schedulesShown = 20  // schedules on a page
+	runsAhead      = 5   // next runs shown for each
+	runsLookedAt   = 500 // jobs of its kind that are examined to find its own
+	runsBehind     = 3   // last runs shown for each
 )
 
-// A schedulePage is a page of schedules, by name.
+// A schedulePage is the data of the schedules page.
 type schedulePage struct {
 	Find    string
 	Cards   []scheduleCard
-	Many    bool   // so many that somebody may look for a name
-	Problem string // what is wrong with those that cannot be read
+	Many    bool   // there are enough for a search field
+	Problem string // error of schedules that cannot be read
 	Pager   struct{ First, Next string }
 }
 
-// A scheduleCard is one schedule: when, what, and how it went.
+// A scheduleCard is a schedule with its next and last runs.
 type scheduleCard struct {
 	ops.Scheduled
-	Anchor  string
-	Self    string // what its actions begin with
-	Sign    sign
-	Says    string // when it is due, in words
-	Where   string // the zone, where one matters
-	Runs    []scheduleRun
-	Notes   []string
-	Made    []holdfast.Job // the newest jobs it has made
-	Missed  string
-	Halted  bool
-	Ordered int // runs out of turn that no worker has made yet
-	Total   int // jobs it has made
+	Anchor     string
+	Self       string // URL prefix of its actions
+	StateBadge stateBadge
+	When       string // its times in words
+	Where      string // time zone of a cron expression
+	Runs       []scheduleRun
+	Notes      []string
+	Made       []holdfast.Job // the newest jobs it created
+	Missed     string
+	Halted     bool
+	Ordered    int // requested runs that no worker has created yet
+	Total      int // jobs it created
 }
 
-// schedulesScreen shows what is enqueued by the clock.
-func schedulesScreen(q *ask) (page, error) {
+// schedulesScreen renders the schedules page.
+func schedulesScreen(q *request) (page, error) {
 	shown := schedulePage{Find: q.text("name")}
 	all, err := q.desk.Schedules(q.ctx, runsAhead)
 	shown.Many = shown.Find != "" || len(all) > 6
@@ -89,10 +89,10 @@ func schedulesScreen(q *ask) (page, error) {
 	return page{name: "schedules", title: "Schedules", topics: []string{"jobs", "feed"}, data: shown}, nil
 }
 
-// scheduleCard puts a schedule into words.
-func (q *ask) scheduleCard(s ops.Scheduled) (card scheduleCard, err error) {
+// scheduleCard returns the card of a schedule.
+func (q *request) scheduleCard(s ops.Scheduled) (card scheduleCard, err error) {
 	card = scheduleCard{
-		Scheduled: s, Anchor: "s-" + s.Name, Self: q.link("/schedules/" + url.PathEscape(s.Name)), Sign: sign{"on", "good", "complete"}, Says: scheduleWords(s.Schedule),
+		Scheduled: s, Anchor: "s-" + s.Name, Self: q.link("/schedules/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on", "good", "complete"}, When: scheduleWords(s.Schedule),
 		Runs: scheduleRuns(s.Schedule, s.Next, q.prefs.clock().zone, q.now), Notes: clockChanges(s.Schedule, q.now), Missed: missedWords[s.Missed], Halted: s.Halted(q.now),
 		Ordered: max(s.RunNow-s.Ran, 0), Total: s.Schedule.Runs,
 	}
@@ -100,20 +100,20 @@ func (q *ask) scheduleCard(s ops.Scheduled) (card scheduleCard, err error) {
 		card.Where = zoneOfSchedule(s.Schedule).String()
 	}
 	if card.Halted {
-		card.Sign = sign{"paused", "paused", "held"}
+		card.StateBadge = stateBadge{"paused", "paused", "held"}
 	}
 	if card.Total > 0 {
-		card.Made, err = q.madeBy(s.Schedule)
+		card.Made, err = q.jobsOf(s.Schedule)
 	}
 	return card, err
 }
 
 var missedWords = map[schedule.Missed]string{
-	schedule.Skip: "are skipped", schedule.One: "are made up for by one job", schedule.All: "are made up for, each by a job",
+	schedule.Skip: "are skipped", schedule.One: "are replaced by one job", schedule.All: "get one job each",
 }
 
-// madeBy finds the newest jobs that a schedule has made, by the key that it gives them. It looks among the newest jobs of the kind, and no further.
-func (q *ask) madeBy(s schedule.Schedule) (made []holdfast.Job, err error) {
+// jobsOf returns the newest jobs that a schedule created, by their idempotency key. It examines only the newest jobs of the kind.
+func (q *request) jobsOf(s schedule.Schedule) (made []holdfast.Job, err error) {
 	jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{Kind: s.Draft.Kind, Queue: s.Draft.Queue, Owner: s.Draft.Owner, Look: runsLookedAt, Limit: 50})
 	if err != nil {
 		return nil, err
@@ -126,22 +126,22 @@ func (q *ask) madeBy(s schedule.Schedule) (made []holdfast.Job, err error) {
 	return made, nil
 }
 
-func pauseSchedule(q *ask) (done, error) {
-	lasting, err := q.lasting()
+func pauseSchedule(q *request) (actionResult, error) {
+	lasting, err := q.durationField()
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	name := q.PathValue("name")
 	if q.text("reason") == "" {
-		return done{}, unfit("nothing was paused: say why, so that others understand it later")
+		return actionResult{}, invalid("nothing was paused: give a reason")
 	}
-	return done{text: "The schedule " + cut(name, 100) + " is paused" + untilWords(lasting) + ". Its slots pass by, and are not made up for."}, q.desk.PauseSchedule(q.ctx, name, lasting, q.by())
+	return actionResult{text: "Schedule " + truncate(name, 100) + " paused" + untilWords(lasting) + ". Its slots are skipped meanwhile."}, q.desk.PauseSchedule(q.ctx, name, lasting, q.by())
 }
 
-// moveSchedule is a person's word on a schedule.
-func moveSchedule(text string, do func(d ops.Desk, ctx context.Context, name string, by ops.By) error) deed {
-	return func(q *ask) (done, error) {
+// scheduleAction returns an action on a schedule.
+func scheduleAction(text string, do func(d ops.Desk, ctx context.Context, name string, by ops.By) error) actionFunc {
+	return func(q *request) (actionResult, error) {
 		name := q.PathValue("name")
-		return done{text: "The schedule " + cut(name, 100) + " " + text}, do(q.desk, q.ctx, name, q.by())
+		return actionResult{text: "Schedule " + truncate(name, 100) + " " + text}, do(q.desk, q.ctx, name, q.by())
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// A scheduleRun is a run that is to come.
+// A scheduleRun is a future run.
 type scheduleRun struct {
 	At    time.Time
-	There string // on the clock on the wall of the schedule's zone
-	Here  string // on the visitor's, when that is another
+	There string // local time in the zone of the schedule
+	Here  string // local time of the visitor, if it differs
 }
 
-// zoneOfSchedule is the zone in which an expression is read.
+// zoneOfSchedule returns the zone of a cron expression.
 func zoneOfSchedule(s schedule.Schedule) *time.Location {
 	if zone, err := zoneOf(s.Zone); err == nil {
 		return zone
@@ -23,7 +23,7 @@ func zoneOfSchedule(s schedule.Schedule) *time.Location {
 	return time.UTC
 }
 
-// scheduleRuns are slots as two clocks show them. An interval knows no zone: it is shown on the visitor's clock alone.
+// scheduleRuns returns slots in the zone of the schedule and in the visitor's. An interval has no zone and is shown in the visitor's only.
 func scheduleRuns(s schedule.Schedule, slots []time.Time, here *time.Location, now time.Time) (runs []scheduleRun) {
 	zone := zoneOfSchedule(s)
 	if s.Cron == "" {
@@ -40,7 +40,7 @@ func scheduleRuns(s schedule.Schedule, slots []time.Time, here *time.Location, n
 	return runs
 }
 
-// wallClock is a day and a time, with the year and the seconds only where they say something.
+// wallClock formats a day and a time, with the year if it is another one and the seconds if they are not zero.
 func wallClock(at, now time.Time) string {
 	format := "Mon 2 Jan 15:04"
 	if at.Year() != now.In(at.Location()).Year() {
@@ -52,11 +52,11 @@ func wallClock(at, now time.Time) string {
 	return at.Format(format) + " " + zoneName(at)
 }
 
-// changeAhead is how far ahead changes of the clock are told of.
+// changeAhead is how far ahead clock changes are announced.
 const changeAhead = 45 * 24 * time.Hour
 
-// clockChanges tell what the next changes of the clock do to a schedule: of hours that do not exist, and of those that come twice. What goes by time passed
-// has nothing to be told.
+// clockChanges returns notes about what the next clock changes (daylight saving time) do to a schedule: local times that do not exist or occur twice. Intervals
+// and hourly expressions are not affected.
 func clockChanges(s schedule.Schedule, now time.Time) (notes []string) {
 	if s.Cron == "" || everyHour(s.Cron) {
 		return nil
@@ -75,22 +75,22 @@ func clockChanges(s schedule.Schedule, now time.Time) (notes []string) {
 	return notes
 }
 
-// everyHour reports whether an expression names every hour.
+// everyHour reports whether an expression runs in every hour.
 func everyHour(cron string) bool {
 	fields := strings.Fields(cronPlain(cron))
 	return len(fields) == 5 && (fields[1] == "*" || fields[1] == "0-23" || fields[1] == "*/1")
 }
 
-// clockChange tells what one change of the clock does to a schedule, and nothing when it does nothing. The change is an instant in the schedule's zone.
+// clockChange returns the note about one clock change, or "" if it does not affect the schedule. The change is a time in the zone of the schedule.
 func clockChange(s schedule.Schedule, change time.Time) string {
 	_, was := change.Add(-time.Second).Zone()
 	_, is := change.Zone()
-	from, to := change.UTC().Add(time.Duration(was)*time.Second), change.UTC().Add(time.Duration(is)*time.Second) // readings of the clock on the wall
+	from, to := change.UTC().Add(time.Duration(was)*time.Second), change.UTC().Add(time.Duration(is)*time.Second) // local times before and after the change
 	skips := to.After(from)
 	if !skips {
 		from, to = to, from
 	}
-	s.Zone = "" // read as if the wall were everything
+	s.Zone = "" // compute slots in local time
 	var shown []string
 	more := false
 	for _, reading := range s.Next(from.Add(-time.Second), 4) {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// scheduleWords say when a schedule is due, as people would. An expression that has no short words stands for itself.
+// scheduleWords describes when a schedule is due. For an expression without a short description it returns "By the cron expression".
 func scheduleWords(s schedule.Schedule) string {
 	if s.Cron == "" {
 		return title(s.Words())
@@ -33,7 +33,7 @@ func scheduleWords(s schedule.Schedule) string {
 	return title(at) + ", " + days
 }
 
-// cronPlain writes the expressions that have a name in fields.
+// cronPlain expands named expressions, such as @daily, to five fields.
 func cronPlain(text string) string {
 	named := map[string]string{"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *"}
 	if plain := named[strings.ToLower(text)]; plain != "" {
@@ -42,7 +42,7 @@ func cronPlain(text string) string {
 	return strings.ReplaceAll(text, "?", "*")
 }
 
-// cronTimes say at what times of the day. They are exact when they are a few times on the clock.
+// cronTimes describes the times of day. exact reports whether they are at most six times.
 func cronTimes(minute, hour string) (text string, exact, ok bool) {
 	minutes, few := cronList(minute, 0, 59)
 	hours, rare := cronList(hour, 0, 23)
@@ -73,7 +73,7 @@ func cronTimes(minute, hour string) (text string, exact, ok bool) {
 	return text + " " + within, false, ok
 }
 
-// cronHours say within which hours.
+// cronHours describes a range of hours.
 func cronHours(hour string) (string, bool) {
 	if hours, few := cronList(hour, 0, 23); few && len(hours) == 1 {
 		return fmt.Sprintf("from %02d:00 to %02d:59", hours[0], hours[0]), true
@@ -87,7 +87,7 @@ func cronHours(hour string) (string, bool) {
 	return fmt.Sprintf("from %02d:00 to %02d:59", from, to), true
 }
 
-// cronEvery says a field that names all of a unit, or each so many of them.
+// cronEvery describes a field that is * or a step.
 func cronEvery(field, unit string) (string, bool) {
 	if field == "*" || field == "*/1" {
 		return "every " + unit, true
@@ -98,13 +98,13 @@ func cronEvery(field, unit string) (string, bool) {
 		return "", false
 	}
 	whole := map[string]int{"minute": 60, "hour": 24}[unit]
-	if whole%n != 0 { // it begins anew with every hour or day: that takes more words
+	if whole%n != 0 { // uneven steps restart with every hour or day: they have no short description
 		return "", false
 	}
 	return fmt.Sprintf("every %d %ss", n, unit), true
 }
 
-// cronList reads a field that is a list of numbers.
+// cronList parses a list of numbers.
 func cronList(field string, least, most int) (numbers []int, ok bool) {
 	for text := range strings.SplitSeq(field, ",") {
 		n, err := strconv.Atoi(text)
@@ -116,36 +116,36 @@ func cronList(field string, least, most int) (numbers []int, ok bool) {
 	return numbers, true
 }
 
-// cronDays say on which days: nothing when it is every day.
+// cronDays describes the days. It returns "" for every day.
 func cronDays(dom, month, dow string) (text string, ok bool) {
 	var days []string
 	if dom != "*" {
-		said, known := cronMonthDays(dom)
+		words, known := cronMonthDays(dom)
 		if !known {
 			return "", false
 		}
 		if month == "*" {
-			said += " of every month"
+			words += " of every month"
 		}
-		days = append(days, said)
+		days = append(days, words)
 	}
 	if dow != "*" {
-		said, known := cronWeekdays(dow)
+		words, known := cronWeekdays(dow)
 		if !known {
 			return "", false
 		}
-		days = append(days, said)
+		days = append(days, words)
 	}
-	text = strings.Join(days, " or ") // either will do, as in crontab
+	text = strings.Join(days, " or ") // as in crontab, a day matches if either field matches
 	if month != "*" {
-		said, known := cronMonths(month)
+		words, known := cronMonths(month)
 		if !known {
 			return "", false
 		}
 		if text == "" {
 			text = "every day"
 		}
-		text += " in " + said
+		text += " in " + words
 	}
 	return text, true
 }
@@ -166,7 +166,7 @@ func cronMonthDays(field string) (string, bool) {
 	return "on the " + andWords(names), ok
 }
 
-// cronWeekdays say days of the week: 1-5, MON,THU, FRI#3.
+// cronWeekdays describes days of the week: 1-5, MON,THU, FRI#3.
 func cronWeekdays(field string) (string, bool) {
 	if first, last, ok := strings.Cut(field, "-"); ok {
 		from, known := weekdayOf(first)
@@ -219,7 +219,7 @@ func cronMonths(field string) (string, bool) {
 	return andWords(names), true
 }
 
-// nth is a number that counts: 1st, 2nd, 3rd, 11th.
+// nth returns an ordinal number: 1st, 2nd, 3rd, 11th.
 func nth(n int) string {
 	end := "th"
 	if tens := n % 100; tens < 11 || tens > 13 {
@@ -231,7 +231,7 @@ func nth(n int) string {
 	return strconv.Itoa(n) + end
 }
 
-// andWords puts words in a row.
+// andWords joins words with commas and "and".
 func andWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

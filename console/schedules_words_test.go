@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-func TestAScheduleIsSaidInWords(t *testing.T) {
+func TestAScheduleIsDescribedInWords(t *testing.T) {
 	for cron, want := range map[string]string{
 		"30 2 * * *":           "Every day at 02:30",
 		"0 9,17 * * MON-FRI":   "Monday to Friday at 09:00 and 17:00",
@@ -58,7 +58,7 @@ func TestNextRunsAreShownOnTheClocksOfTheScheduleAndOfTheVisitor(t *testing.T) {
 	}
 }
 
-func TestWhatAChangeOfTheClockDoesToAScheduleIsTold(t *testing.T) {
+func TestClockChangesAreAnnounced(t *testing.T) {
 	spring, autumn := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		cron, zone string

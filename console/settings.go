@@ -1,49 +1,47 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// mountSettings mounts how a visitor likes pages. Keeping it changes a cookie and nothing else, so everybody may who may look.
+// mountSettings mounts the settings page. Saving changes only a cookie, so every visitor may do it.
 func (c *Console) mountSettings() {
-	c.see("/settings", settingsScreen)
+	c.handlePage("/settings", settingsScreen)
 	c.mux.HandleFunc("POST /settings", c.keepSettings)
 }
 
-// A settingsPage is how a visitor likes pages, and what there is to choose from.
+// A settingsPage is the data of the settings page.
 type settingsPage struct {
 	Groups []settingsGroup
 	Zone   string
 	Zones  []string
-	May    string // what the visitor's scope lets them do
+	May    string // what the scope of the visitor allows
 }
 
-// A settingsGroup is one thing to choose.
+// A settingsGroup is one setting.
 type settingsGroup struct {
 	Name, Title, Text string
 	Choices           []settingsChoice
 }
 
-// A settingsChoice is one way to have it.
+// A settingsChoice is one value of a setting.
 type settingsChoice struct {
 	Value, Title, Text string
 	Here               bool
 }
 
-func settingsScreen(q *ask) (page, error) {
+func settingsScreen(q *request) (page, error) {
 	p := q.prefs
 	shown := settingsPage{Zone: p.Zone, Zones: settingsZones, May: settingsScopes[q.visitor.Scope]}
 	shown.Groups = []settingsGroup{
 		{"theme", "Theme", "", []settingsChoice{
-			{"", "System", "As the device does", p.Theme == ""}, {"light", "Light", "Dark on paper", p.Theme == "light"}, {"dark", "Dark", "Light on slate", p.Theme == "dark"},
+			{"", "System", "Same as the device", p.Theme == ""}, {"light", "Light", "Dark text on light", p.Theme == "light"}, {"dark", "Dark", "Light text on dark", p.Theme == "dark"},
 		}},
 		{"density", "Density", "", []settingsChoice{
-			{"", "Roomy", "Easy to read", p.Density == ""}, {"compact", "Compact", "More rows on a screen", p.Density == "compact"},
+			{"", "Comfortable", "Easy to read", p.Density == ""}, {"compact", "Compact", "More rows per screen", p.Density == "compact"},
 		}},
 		{"clock", "Times", "", []settingsChoice{
 			{"", "Relative", "5 min ago", p.Clock == ""}, {"absolute", "Absolute", p.clock().exact(q.now), p.Clock == "absolute"},
@@ -52,47 +50,43 @@ func settingsScreen(q *ask) (page, error) {
 	return page{name: "settings", title: "Settings", data: shown}, nil
 }
 
-// settingsScopes say what each scope may do.
+// settingsScopes says what each scope allows.
 var settingsScopes = map[apikey.Scope]string{
-	apikey.Viewer: "look at everything", apikey.Operator: "look at everything and intervene", apikey.Admin: "do everything",
+	apikey.Viewer: "read everything", apikey.Operator: "read everything and intervene", apikey.Admin: "do everything",
 }
 
-// keepSettings has the browser remember what was chosen.
+// keepSettings saves the settings in a cookie.
 func (c *Console) keepSettings(w http.ResponseWriter, r *http.Request) {
-	q, err := c.enter(w, r, apikey.Viewer)
+	q, err := c.authorize(w, r, apikey.Viewer)
 	if err != nil {
-		c.refuse(w, r, err)
+		c.renderError(w, r, err)
 		return
 	}
 	chosen, err := settingsOf(r.PostForm)
 	if err != nil {
-		c.goOn(w, q, done{text: sentence(err), bad: true, to: "/settings"})
+		c.finishAction(w, q, actionResult{text: sentence(err), bad: true, to: "/settings"})
 		return
 	}
 	chosen.keep(w, c.cfg.Prefix)
-	c.goOn(w, q, done{text: "Kept in this browser.", to: "/settings"})
+	c.finishAction(w, q, actionResult{text: "Settings saved in this browser.", to: "/settings"})
 }
 
-// settingsOf reads the form. One thing that makes no sense has nothing kept, so that nobody wonders which.
+// settingsOf reads the form. If one value is invalid nothing is saved.
 func settingsOf(form url.Values) (prefs, error) {
 	for name, known := range map[string][]string{"theme": {"", "light", "dark"}, "density": {"", "compact"}, "clock": {"", "absolute"}} {
 		if given := form.Get(name); given != "" && oneOf(given, known...) == "" {
-			return prefs{}, settingsRefused("%s %.20q: use one of those that are offered", name, given)
+			return prefs{}, invalid("%s %.20q: choose one of the options", name, given)
 		}
 	}
 	if zone := form.Get("zone"); zone != "" {
 		if _, err := zoneOf(zone); err != nil {
-			return prefs{}, settingsRefused("%.40q is no time zone: use a name like Europe/Berlin, or UTC; nothing was kept", zone)
+			return prefs{}, invalid("%.40q is not a time zone: use a name like Europe/Berlin, or UTC; nothing was saved", zone)
 		}
 	}
 	return prefs{}.with(form), nil
 }
 
-func settingsRefused(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
-}
-
-// settingsZones are offered while somebody types. Every other zone of the world is taken too.
+// settingsZones are suggestions. Every other IANA zone is accepted, too.
 var settingsZones = []string{
 	"UTC", "Africa/Cairo", "Africa/Johannesburg", "Africa/Lagos", "Africa/Nairobi", "America/Anchorage", "America/Argentina/Buenos_Aires", "America/Bogota", "America/Chicago",
 	"America/Denver", "America/Halifax", "America/Lima", "America/Los_Angeles", "America/Mexico_City", "America/New_York", "America/Phoenix", "America/Santiago", "America/Sao_Paulo",

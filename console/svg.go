@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A drawing is an SVG picture in the making. Colours are classes of the style sheet, so that both themes work and no style is written in pages.
+// A drawing builds an SVG picture. Colours are CSS classes, so that both themes work and pages contain no inline style.
 type drawing struct {
 	out    strings.Builder
 	width  float64
 	height float64
 }
 
-// draw begins a picture that scales with its place. Without a label it is decoration: its figures stand beside it.
+// draw starts a picture that scales with its container. Without a label it is hidden from screen readers; then the page has its numbers as text.
 func draw(class string, width, height float64, label string) *drawing {
 	d := &drawing{width: width, height: height}
 	hidden := `aria-hidden="true"`
@@ -24,7 +24,7 @@ func draw(class string, width, height float64, label string) *drawing {
 	return d
 }
 
-// rect draws a box, with words to be looked at when there are some.
+// rect draws a box, with a tooltip if words is not empty.
 func (d *drawing) rect(class string, box [4]float64, words string) {
 	fmt.Fprintf(&d.out, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"`, class, box[0], box[1], box[2], box[3])
 	if words == "" {
@@ -39,18 +39,18 @@ func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&d.out, `<line class="%s" x1="%.2f" y1="%.2f" x2="%.2f" y2="%.2f"/>`, class, x1, y1, x2, y2)
 }
 
-// text writes words.
+// text draws a text.
 func (d *drawing) text(class string, x, y float64, words string) {
 	fmt.Fprintf(&d.out, `<text class="%s" x="%.2f" y="%.2f">%s</text>`, class, x, y, template.HTMLEscapeString(words))
 }
 
-// done closes the picture.
+// done ends the picture and returns it.
 func (d *drawing) done() template.HTML {
 	d.out.WriteString("</svg>")
 	return template.HTML(d.out.String())
 }
 
-// spark draws numbers as a row of small bars, the oldest first. Its figures stand beside it.
+// spark draws numbers as a row of small bars, the oldest first. The page has the numbers as text.
 func spark(numbers []int) template.HTML {
 	const width, height = 96, 24
 	d := draw("spark", width, height, "")
@@ -69,14 +69,14 @@ func spark(numbers []int) template.HTML {
 	return d.done()
 }
 
-// A part is a piece of a whole: how many, its colour (good, hold, bad, accent, none) and what it is.
+// A part is a share of a whole: its size, its colour (good, hold, bad, accent, none) and its label.
 type part struct {
 	Size  int
 	Tone  string
 	Words string
 }
 
-// parts draws pieces of a whole side by side. The figures stand beside it.
+// parts draws the parts of a whole side by side. The page has the numbers as text.
 func parts(all []part) template.HTML {
 	const width, height = 400, 8
 	d, whole, x := draw("parts", width, height, ""), 0, 0.0

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// A zoneCache keeps the zones that visitors asked for, each under its one clean name.
+// A zoneCache caches the zones that visitors use, each under one canonical name.
 type zoneCache struct {
 	mu    sync.Mutex
 	known map[string]*time.Location
 }
 
-// mostZones bounds the cache. The world has about 600 names; a zone beyond them is read again for each page.
-const mostZones = 700
+// maxZones bounds the cache. The IANA database has about 600 names; a zone beyond the limit is loaded for each page.
+const maxZones = 700
 
-// zones are those met so far.
+// zones holds the zones loaded so far.
 var zones zoneCache
 
 var errZone = errors.New("no such time zone: use one like Europe/Berlin, or UTC")
 
-// cleanZone is how the names of the IANA database are written. Go takes other spellings of a path to the same file too (Europe/./Berlin), and on some machines
-// the folders posix and right, which hold every zone again.
+// cleanZone matches names as the IANA database writes them. Go also accepts other spellings of a path to the same file (Europe/./Berlin), and on some machines
+// the folders posix and right, which contain every zone again.
 var cleanZone = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*){0,2}$`)
 
-// zoneOf finds a zone by its name in the IANA database. The zone of the server's machine is not offered.
+// zoneOf returns a zone by its name in the IANA database. Local, the zone of the server, is refused.
 func zoneOf(name string) (*time.Location, error) {
 	switch {
 	case name == "UTC":
@@ -48,7 +48,7 @@ func zoneOf(name string) (*time.Location, error) {
 	if zones.known == nil {
 		zones.known = map[string]*time.Location{}
 	}
-	if len(zones.known) < mostZones {
+	if len(zones.known) < maxZones {
 		zones.known[name] = zone
 	}
 	return zone, nil

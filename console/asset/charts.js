@@ -1,13 +1,13 @@
-// Charts are drawn by the server. What a shape stands for is read out beside its chart, while the pointer or focus is on it.
+// Shows the text of a chart element below the chart while the pointer or focus is on it. The server draws the charts.
 
 export function begin() {
-  for (const name of ["pointerover", "focusin"]) document.addEventListener(name, read);
-  for (const name of ["pointerout", "focusout"]) document.addEventListener(name, forget);
+  for (const name of ["pointerover", "focusin"]) document.addEventListener(name, showReadout);
+  for (const name of ["pointerout", "focusout"]) document.addEventListener(name, clearReadout);
 }
 
 const shapeOf = (e) => e.target.closest?.("svg.chart [data-readout], svg.chart :has(> title)");
 
-// placeOf is the nearest place for words around a chart.
+// placeOf returns the nearest readout element around a chart.
 function placeOf(shape) {
   let around = shape.closest("svg.chart").parentElement;
   for (let i = 0; around && i < 3; i++, around = around.parentElement) {
@@ -17,15 +17,15 @@ function placeOf(shape) {
   return null;
 }
 
-function read(e) {
+function showReadout(e) {
   const shape = shapeOf(e);
   const place = shape && placeOf(shape);
   if (!place) return;
-  place.dataset.rest ??= place.textContent; // what stands there while nothing is pointed at
+  place.dataset.rest ??= place.textContent; // the text without a hovered element
   place.textContent = shape.dataset.readout ?? shape.querySelector(":scope > title").textContent;
 }
 
-function forget(e) {
+function clearReadout(e) {
   const shape = shapeOf(e);
   const place = shape && placeOf(shape);
   if (place) place.textContent = place.dataset.rest ?? "";

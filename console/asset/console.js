@@ -1,8 +1,8 @@
-// The scripts of the console. Pages can be read and acted on without them: they make pages live and quicker to use, and nothing else.
-// What others wrote reaches the page as text, never as markup.
+// Entry point of the console's scripts. Pages work without them for reading and single actions; they add live updates and shortcuts.
+// Text from jobs and people is inserted as text, never as markup.
 
+import * as autocomplete from "./autocomplete.js";
 import * as charts from "./charts.js";
-import * as complete from "./complete.js";
 import * as copy from "./copy.js";
 import * as forms from "./forms.js";
 import * as keys from "./keys.js";
@@ -12,10 +12,10 @@ import * as prefs from "./prefs.js";
 import * as rows from "./rows.js";
 import * as times from "./times.js";
 
-for (const part of [prefs, forms, rows, keys, palette, complete, copy, charts, times, live]) {
+for (const part of [prefs, forms, rows, keys, palette, autocomplete, copy, charts, times, live]) {
   try {
     part.begin();
   } catch (problem) {
-    console.error(problem); // one part that fails leaves the others their work
+    console.error(problem); // a part that fails does not stop the others
   }
 }

@@ -1,2 +1,2 @@
-// Runs before the page is shown: what needs a script is there from the first moment.
+// Runs before the first paint, so that elements that need scripts are visible from the start.
 document.documentElement.classList.add("js");

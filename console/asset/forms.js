@@ -1,6 +1,6 @@
-// Forms that change something are sent once, and those that ask for a number only with that number.
+// Prevents double submits, and enables confirmation forms only when the right number is typed.
 
-const sent = new Set(); // buttons that were disabled because their form was sent
+const sent = new Set(); // buttons disabled because their form was submitted
 
 export function begin() {
   document.addEventListener("input", (e) => {
@@ -8,7 +8,7 @@ export function begin() {
     if (form) confirm(form);
   });
   document.addEventListener("submit", onSubmit);
-  document.addEventListener("renewed", confirmAll);
+  document.addEventListener("refreshed", confirmAll);
   addEventListener("pageshow", () => {
     for (const button of sent) button.disabled = false;
     sent.clear();
@@ -23,7 +23,8 @@ function confirmAll() {
   for (const form of document.querySelectorAll("form[data-confirm-count]")) confirm(form);
 }
 
-// confirm opens the way when the count is written. Separators are nobody's mistake. Ways back stay open: they are those that check nothing.
+// confirm enables the submit buttons if the typed number is right, with or without separators. Buttons with formnovalidate stay enabled: they lead
+// back.
 function confirm(form) {
   const digits = (text) => text.replace(/[\s.,'’_]/g, "");
   const field = form.querySelector("input[data-count]");
@@ -34,7 +35,7 @@ function confirm(form) {
   }
 }
 
-// onSubmit disables the buttons once the form is on its way: earlier, the one that was pressed would not be sent along.
+// onSubmit disables the buttons after the form was submitted. Earlier, the value of the pressed button would not be sent.
 function onSubmit(e) {
   const form = e.target;
   const how = e.submitter?.getAttribute("formmethod") ?? form.getAttribute("method") ?? "";

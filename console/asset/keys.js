@@ -1,12 +1,12 @@
-// One key does one thing, as the page of keys says. Keys that are typed into fields, or held with Ctrl, Alt or Meta, are not ours.
+// Keyboard shortcuts, as the shortcuts dialog lists them. Keys in input fields, or with Ctrl, Alt or Meta, are ignored.
 
 import { copyText } from "./copy.js";
-import { isWriting } from "./renew.js";
+import { isWriting } from "./refresh.js";
 import * as rows from "./rows.js";
 
-const chordFor = 1500; // milliseconds within which g waits for its second key
+const chordFor = 1500; // milliseconds that g waits for its second key
 
-let chord = 0; // the timer of a g that waits
+let chord = 0; // the timer of a pending g
 
 const plain = {
   "?": openKeys,
@@ -28,7 +28,7 @@ const plain = {
   enter: openRow,
 };
 
-const shifted = { "?": openKeys, "/": findJobs, x: rows.reach, a: rows.allMatching };
+const shifted = { "?": openKeys, "/": findJobs, x: rows.selectRange, a: rows.allMatching };
 
 export function begin() {
   document.addEventListener("keydown", onKey);
@@ -86,13 +86,13 @@ function press(selector) {
   return Boolean(button);
 }
 
-// openRow is for when the current row is not where focus is. What has focus takes Enter itself.
+// openRow opens the current row if nothing has focus. A focused element handles Enter itself.
 function openRow() {
   return document.activeElement === document.body && rows.open();
 }
 
-// act presses what a letter stands for: of the selection when there is one, else of the current row, else of the page. A row that nobody
-// chose is never acted on.
+// act presses the button of a letter: of the selection if there is one, else of the current row, else of the page. It never acts on a row that
+// is not current.
 function act(letter) {
   const found = [...document.querySelectorAll(`[data-key="${letter}"]`)].filter((one) => one.checkVisibility() && !one.disabled);
   const row = rows.current();

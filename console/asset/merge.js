@@ -1,13 +1,13 @@
-// Merging makes one element like another that was just rendered, and keeps every node that is still meant: so focus, open details,
-// ticked boxes, half-written fields and scroll positions stay.
+// Merges a newly rendered element into an existing one and keeps every node that still exists, so that focus, open details, ticked boxes,
+// unfinished input and scroll positions stay.
 
-// kept are attributes that belong to the visitor once a page is shown.
+// kept are attributes that the visitor controls once a page is shown.
 const kept = new Set(["open", "checked", "selected", "data-current"]);
 
-// same are attributes that make two elements the same thing. A link that leads elsewhere is another link, a field of another name another field.
+// same are attributes that identify an element. A link with another target is another link; a field with another name is another field.
 const same = ["id", "data-row", "name", "type", "action", "href", "popovertarget", "data-copy"];
 
-// merge makes was like is. is stays whole, so that it can be merged again.
+// merge changes was to look like is. It does not change is, so that it can be merged again.
 export function merge(was, is) {
   if (was.isEqualNode(is)) return;
   if (was.nodeType !== Node.ELEMENT_NODE) {
@@ -27,7 +27,7 @@ function mergeAttributes(was, is) {
   }
 }
 
-// mergeChildren finds for every new child the old one that it is, lets go of the others, and moves only what stands elsewhere now.
+// mergeChildren matches new children with old ones, removes the others, and moves only nodes whose position changed.
 function mergeChildren(was, is) {
   const left = new Set([...was.childNodes].filter((one) => !added(one)));
   const named = new Map();
@@ -51,7 +51,7 @@ function mergeChildren(was, is) {
   }
 }
 
-// find is the old node that a new one is. What has a name is found by it, the rest in order.
+// find returns the old node that matches a new one: by name if it has one, otherwise in order.
 function find(fresh, left, named) {
   const name = nameOf(fresh);
   if (name) {
@@ -71,7 +71,7 @@ function alike(old, fresh) {
   return old.nodeType !== Node.ELEMENT_NODE || same.every((name) => old.getAttribute(name) === fresh.getAttribute(name));
 }
 
-// added is what a script put into the page: the server knows nothing of it.
+// added reports whether a script added the node: the server does not render it.
 function added(node) {
   return node.nodeType === Node.ELEMENT_NODE && node.hasAttribute("data-script");
 }

@@ -1,12 +1,12 @@
-// The palette goes anywhere: to a screen, to a job by its id, to what this page can do, or to a search.
+// Command palette: pages, jobs by id, actions of this page, and job search.
 
 const jobID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 let dialog = null;
 let field = null;
 let list = null;
-let entries = []; // everything that is offered by itself
-let shown = []; // what is in the list now
+let entries = []; // all pages and actions
+let shown = []; // entries in the list
 let active = 0;
 
 export function begin() {
@@ -23,15 +23,15 @@ export function begin() {
   });
   field.addEventListener("input", show);
   field.addEventListener("keydown", onKey);
-  list.addEventListener("pointerdown", (e) => e.preventDefault()); // focus stays in the field
+  list.addEventListener("pointerdown", (e) => e.preventDefault()); // keep focus in the field
   list.addEventListener("click", (e) => choose(indexOf(e.target)));
-  list.addEventListener("pointermove", (e) => { if (indexOf(e.target) >= 0) light(indexOf(e.target)); });
+  list.addEventListener("pointermove", (e) => { if (indexOf(e.target) >= 0) highlight(indexOf(e.target)); });
   dialog.addEventListener("click", (e) => { if (e.target === dialog && outside(e)) dialog.close(); });
 }
 
 function open() {
   if (document.querySelector("dialog[open]")) return;
-  entries = [...actions(), ...screens()];
+  entries = [...actions(), ...pages()];
   field.value = "";
   dialog.showModal();
   field.focus();
@@ -45,7 +45,7 @@ const outside = (e) => {
 
 const wordsOf = (element) => element.textContent.replace(/\s+/g, " ").trim();
 
-function screens() {
+function pages() {
   const menu = document.querySelector(".menu-side nav.menu") ?? document.querySelector("nav.menu");
   return [...(menu?.querySelectorAll("a[data-go]") ?? [])].map((link) => ({
     name: wordsOf(link.querySelector(".menu-name") ?? link),
@@ -54,15 +54,15 @@ function screens() {
   }));
 }
 
-// actions are what this page can do. What belongs to a row is left to the row.
+// actions returns the actions of this page, without those of rows.
 function actions() {
   return [...document.querySelectorAll("[data-key], [data-palette]")]
     .filter((one) => one.checkVisibility() && !one.disabled && !one.closest("[data-rows] [data-row]"))
     .map((one) => ({ name: one.dataset.palette || wordsOf(one), hint: one.dataset.key ?? "", go: () => { one.focus(); one.click(); } }));
 }
 
-// found is what fits the words that are typed: all of them, anywhere in its name. Names that begin with them come first.
-function found(text) {
+// matches returns the entries whose name contains all typed words; names that begin with the text come first.
+function matches(text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const fitting = entries.filter((one) => words.every((word) => one.name.toLowerCase().includes(word)));
   const begins = (one) => (one.name.toLowerCase().startsWith(text.toLowerCase()) ? 0 : 1);
@@ -75,7 +75,7 @@ function found(text) {
 }
 
 function show() {
-  shown = found(field.value.trim());
+  shown = matches(field.value.trim());
   list.replaceChildren(...shown.map((one, i) => {
     const item = document.createElement("li");
     item.className = "palette-item";
@@ -92,10 +92,10 @@ function show() {
     }
     return item;
   }));
-  light(0);
+  highlight(0);
 }
 
-function light(index) {
+function highlight(index) {
   active = index;
   [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === index)));
   const item = list.children[index];
@@ -109,8 +109,8 @@ const indexOf = (target) => [...list.children].indexOf(target.closest(".palette-
 function onKey(e) {
   if (e.isComposing || shown.length === 0) return;
   const many = shown.length;
-  if (e.key === "ArrowDown") light((active + 1) % many);
-  else if (e.key === "ArrowUp") light((active + many - 1) % many);
+  if (e.key === "ArrowDown") highlight((active + 1) % many);
+  else if (e.key === "ArrowUp") highlight((active + many - 1) % many);
   else if (e.key === "Enter") choose(active);
   else return;
   e.preventDefault();

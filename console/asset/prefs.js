@@ -1,17 +1,17 @@
-// How a visitor likes pages is in a cookie that the server reads (prefs.go): the next page comes as it should, without a flash.
+// Display preferences are in a cookie that the server reads (prefs.go), so the next page is rendered in the right theme from the start.
 
 const cookie = "holdfast_prefs";
 const year = 365 * 24 * 3600;
-const following = { light: "dark", dark: "", "": "light" };
-const named = (theme) => theme || "system";
+const nextTheme = { light: "dark", dark: "", "": "light" };
+const themeName = (theme) => theme || "system";
 
 export function begin() {
-  learnZone();
+  saveZone();
   const button = document.getElementById("theme");
   if (!button) return;
   label(button);
   button.addEventListener("click", () => {
-    setTheme(following[theme()]);
+    setTheme(nextTheme[theme()]);
     label(button);
   });
 }
@@ -25,28 +25,28 @@ function setTheme(next) {
 }
 
 function label(button) {
-  const text = `Theme: ${named(theme())}. Switch to ${named(following[theme()] ?? "")}`;
+  const text = `Theme: ${themeName(theme())}. Switch to ${themeName(nextTheme[theme()] ?? "")}`;
   button.title = text;
-  const words = button.querySelector(".unseen");
+  const words = button.querySelector(".visually-hidden");
   if (words) words.textContent = text;
 }
 
-// learnZone tells the server the visitor's time zone when it knows none. The next page uses it.
-function learnZone() {
+// saveZone stores the time zone of the browser if none is set. The next page uses it.
+function saveZone() {
   if (document.body.dataset.zone) return;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (zone) keep("zone", zone);
 }
 
-// keep remembers one preference beside the others for a year.
+// keep stores one preference in the cookie for a year.
 function keep(name, value) {
-  const prefs = new URLSearchParams(written());
+  const prefs = new URLSearchParams(cookieValue());
   if (value) prefs.set(name, value);
   else prefs.delete(name);
   document.cookie = `${cookie}=${prefs}; Path=${document.body.dataset.base ?? ""}/; Max-Age=${year}; SameSite=Strict`;
 }
 
-function written() {
+function cookieValue() {
   for (const pair of document.cookie.split("; ")) {
     if (pair.startsWith(cookie + "=")) return pair.slice(cookie.length + 1);
   }

@@ -1,20 +1,20 @@
-// Lists can be walked through and selected with the keyboard. A list is [data-rows], a row [data-row], and what opens it a[data-open].
+// Keyboard navigation and selection in lists. A list is [data-rows], a row [data-row], and its link a[data-open].
 
-let anchor = null; // the box that was ticked last: ranges begin there
-let place = -1; // of the current row, should it go away
+let anchor = null; // the last ticked box: ranges start there
+let place = -1; // position of the current row, in case it is removed
 
 export function begin() {
   document.addEventListener("click", onClick);
   document.addEventListener("mousedown", (e) => {
-    if (e.shiftKey && e.target.closest?.("[data-row] input[name=job]")) e.preventDefault(); // a range of rows marks no text
+    if (e.shiftKey && e.target.closest?.("[data-row] input[name=job]")) e.preventDefault(); // do not select text while selecting a range of rows
   });
   document.addEventListener("change", onChange);
   document.addEventListener("focusin", (e) => {
     const row = e.target.closest?.("[data-rows] [data-row]");
-    if (row) mark(row);
+    if (row) setCurrent(row);
   });
-  document.addEventListener("renewed", sync);
-  addEventListener("pageshow", sync); // the browser may have ticked boxes again
+  document.addEventListener("refreshed", sync);
+  addEventListener("pageshow", sync); // the browser may have restored ticked boxes
   sync();
 }
 
@@ -24,13 +24,13 @@ const boxOf = (row) => row?.querySelector("input[name=job]");
 const boxes = (within = document) => [...within.querySelectorAll("[data-rows] [data-row] input[name=job]")].filter((box) => !box.disabled);
 const ticked = () => boxes().filter((box) => box.checked);
 
-// current is the row that keys speak of.
+// current returns the row that shortcuts apply to.
 export const current = () => document.querySelector("[data-rows] [data-row][data-current]");
 
-// selected reports whether any rows are.
+// selected reports whether any row is selected.
 export const selected = () => ticked().length > 0;
 
-function mark(row) {
+function setCurrent(row) {
   const was = current();
   if (was !== row) {
     was?.removeAttribute("data-current");
@@ -41,15 +41,15 @@ function mark(row) {
 
 const openerOf = (row) => row.querySelector("a[data-open]") ?? row.querySelector("a[href]");
 
-// move makes the row after or before the current one current. Focus goes along, so that everybody knows where they are.
+// move makes the next or previous row current and focuses its link.
 export function move(by) {
   const all = rows();
   if (all.length === 0) return false;
   const here = all.indexOf(current());
   let to = here + by;
-  if (here < 0) to = place < 0 ? 0 : place + Math.min(by, 0); // the row that took the place of one that went away
+  if (here < 0) to = place < 0 ? 0 : place + Math.min(by, 0); // the row at the position of a removed one
   const row = all[Math.max(0, Math.min(to, all.length - 1))];
-  mark(row);
+  setCurrent(row);
   let target = openerOf(row);
   if (!target) {
     row.tabIndex = -1;
@@ -60,24 +60,24 @@ export function move(by) {
   return true;
 }
 
-// open follows the current row's link, for when focus is not on it.
+// open follows the link of the current row.
 export function open() {
   const link = current() && openerOf(current());
   link?.click();
   return Boolean(link);
 }
 
-// toggle selects the current row or no longer does.
+// toggle selects or deselects the current row.
 export function toggle() {
   const box = boxOf(current());
   if (!box || box.disabled) return false;
   box.checked = !box.checked;
-  ticking(box);
+  onTick(box);
   return true;
 }
 
-// reach selects from the row that was ticked last to the current one.
-export function reach() {
+// selectRange selects from the last ticked row to the current one.
+export function selectRange() {
   const box = boxOf(current());
   if (!box || box.disabled) return false;
   range(box, true);
@@ -89,10 +89,10 @@ function range(to, on) {
   const [a, b] = [all.indexOf(anchor), all.indexOf(to)];
   const [first, final] = a < 0 ? [b, b] : [Math.min(a, b), Math.max(a, b)];
   for (const box of all.slice(first, final + 1)) box.checked = on;
-  ticking(to);
+  onTick(to);
 }
 
-// togglePage selects all rows of the page, or none when all are.
+// togglePage selects all rows of the page, or none if all are selected.
 export function togglePage() {
   const all = boxes();
   if (all.length === 0) return false;
@@ -100,7 +100,7 @@ export function togglePage() {
   return true;
 }
 
-// allMatching selects everything that matches, also beyond this page.
+// allMatching selects all matches, on all pages.
 export function allMatching() {
   const one = document.querySelector("[data-all-matching]");
   if (!one) return false;
@@ -109,14 +109,14 @@ export function allMatching() {
   return true;
 }
 
-// clear selects nothing.
+// clear clears the selection.
 export function clear() {
   if (!selected() && !matching()?.checked) return false;
   setAll(boxes(), false);
   return true;
 }
 
-// nextPage goes to it.
+// nextPage goes to the next page.
 export function nextPage() {
   const link = document.querySelector("a[rel=next]");
   link?.click();
@@ -126,19 +126,19 @@ export function nextPage() {
 function setAll(all, on) {
   for (const box of all) box.checked = on;
   anchor = null;
-  settle();
+  updateAllMatching();
 }
 
-// ticking remembers where ranges begin and brings the rest into step.
-function ticking(box) {
+// onTick remembers the start of the next range and updates the selection.
+function onTick(box) {
   anchor = box;
-  settle();
+  updateAllMatching();
 }
 
 const matching = () => document.querySelector("input[data-all-matching]");
 
-// settle: whoever takes a row out does not mean all that match any more.
-function settle() {
+// updateAllMatching: deselecting a row also deselects "all that match".
+function updateAllMatching() {
   const whole = matching();
   if (whole?.checked && boxes().some((box) => !box.checked)) whole.checked = false;
   sync();
@@ -153,14 +153,14 @@ function onChange(e) {
   if (e.target.matches("input[data-all]")) {
     setAll(boxes(e.target.closest("[data-rows]") ?? document), e.target.checked);
   } else if (e.target.matches("[data-row] input[name=job]")) {
-    ticking(e.target);
+    onTick(e.target);
   } else if (e.target.matches("input[data-all-matching]")) {
     if (e.target.checked) for (const box of boxes()) box.checked = true;
     sync();
   }
 }
 
-// sync has everything that speaks of the selection say the same.
+// sync updates the header boxes, the count and the selection bar.
 function sync() {
   for (const head of document.querySelectorAll("input[data-all]")) {
     const all = boxes(head.closest("[data-rows]") ?? document);

@@ -1,22 +1,22 @@
-// Times that say how long ago something was go on saying it. The words are the server's own (ago in words.go).
+// Keeps relative times up to date. The format is the same as on the server (ago in format.go).
 
 const relative = /^(now|in .+|.+ ago)$/;
 
-// ahead is how far the server's clock is ahead of the browser's, in milliseconds.
+// ahead is the difference between the clocks of server and browser, in milliseconds.
 let ahead = 0;
 
 export function begin() {
   setInterval(tick, 1000);
-  document.addEventListener("renewed", tick);
+  document.addEventListener("refreshed", tick);
 }
 
-// hear takes the time that the server gave with an answer. It counts whole seconds, so a small difference is none.
-export function hear(date) {
+// setServerTime takes the Date header of an answer. It has whole seconds, so differences up to two seconds are ignored.
+export function setServerTime(date) {
   const apart = Date.parse(date) - Date.now();
   ahead = Math.abs(apart) > 2000 ? apart : 0;
 }
 
-// tick says all times anew. Words that somebody is selecting stay as they are.
+// tick updates all relative times, except those in a text selection.
 function tick() {
   if (document.hidden) return;
   const now = Date.now() + ahead;
@@ -32,7 +32,7 @@ function tick() {
   }
 }
 
-// ago is how long ago something was, or how soon it will be.
+// ago formats a time relative to now, in the past or in the future.
 export function ago(at, now) {
   const seconds = Math.round((now - at) / 1000);
   if (seconds === 0) return "now";

@@ -22,7 +22,7 @@ func TestAllMatchingAreRetriedAtOnce(t *testing.T) {
 	p.See("[data-selected-count]", "50")
 	p.Click("input[data-all-matching]")
 	p.See("[data-selected-count]", "120")
-	p.Click("tbody tr:first-child input[name=job]") // who takes one out does not mean all of them any more
+	p.Click("tbody tr:first-child input[name=job]") // deselecting one row also deselects "all that match"
 	p.See("[data-selected-count]", "49")
 	if browser.Eval[bool](p, `document.querySelector("input[data-all-matching]").checked`) {
 		t.Error("all that match are still selected")
@@ -33,13 +33,13 @@ func TestAllMatchingAreRetriedAtOnce(t *testing.T) {
 	p.See("[data-selected-count]", "120")
 	leads(p, "[data-selection] button[value=retry]")
 	p.See("h1", "Retry 120 jobs?")
-	p.See("main", "a redrive is the safer way")
+	p.See("main", "a redrive is safer")
 	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Failed}); n != 120 {
 		t.Fatalf("a preview changed something: %d have failed", n)
 	}
 	write(p, ".job-confirm input[name=reason]", "paper is back")
 	leads(p, confirm)
-	p.See("#said", "120 jobs retried.")
+	p.See("#flash", "120 jobs retried.")
 	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Queued}); n != 120 {
 		t.Errorf("%d of 120 are queued", n)
 	}
@@ -59,7 +59,7 @@ func TestAPageIsNotAllOfThem(t *testing.T) {
 	leads(p, "[data-selection] button[value=retry]")
 	p.See("h1", "Retry 25 jobs?")
 	leads(p, confirm)
-	p.See("#said", "25 jobs retried.")
+	p.See("#flash", "25 jobs retried.")
 	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Failed}); n != 35 {
 		t.Errorf("%d are left, not 35", n)
 	}
@@ -85,9 +85,9 @@ func TestWhatIsRefusedStaysSelected(t *testing.T) {
 		t.Fatal(err)
 	}
 	leads(p, confirm)
-	p.See("#said", "2 jobs retried, 2 could not be")
-	p.See("#said", "1 has a unique key that another job has taken")
-	p.See("#said", "1 is waiting to run already")
+	p.See("#flash", "2 jobs retried, 2 skipped")
+	p.See("#flash", "1 has a unique key that another job holds")
+	p.See("#flash", "1 is already queued")
 	p.See("tr[data-row='"+s.Clash.String()+"']", "unique key")
 	p.See("tr[data-row='"+all[moved]+"']", "queued")
 	p.See("[data-selected-count]", "2")
@@ -98,7 +98,7 @@ func TestWhatIsRefusedStaysSelected(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("%v are selected, not %v", left, want)
 	}
-	if n := browser.Eval[int](p, `document.querySelectorAll("#said").length`); n != 1 {
+	if n := browser.Eval[int](p, `document.querySelectorAll("#flash").length`); n != 1 {
 		t.Errorf("there are %d summaries", n)
 	}
 	leads(p, "[data-selection] button[value=discard]") // what is still selected can be gone on with
@@ -117,7 +117,7 @@ func TestWaitingJobsAreCancelledAndDeadLettersDiscarded(t *testing.T) {
 	p.See("h1", "Cancel 7 jobs?")
 	ready(p)
 	leads(p, confirm)
-	p.See("#said", "7 jobs cancelled.")
+	p.See("#flash", "7 jobs cancelled.")
 	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Cancelled}); n != 7 {
 		t.Errorf("%d of 7 are cancelled", n)
 	}
@@ -132,7 +132,7 @@ func TestWaitingJobsAreCancelledAndDeadLettersDiscarded(t *testing.T) {
 	}
 	write(p, ".job-confirm input[name=reason]", "the customer left")
 	leads(p, confirm)
-	p.See("#said", "9 jobs discarded.")
+	p.See("#flash", "9 jobs discarded.")
 	if job := s.job(s.Failed[0]); !job.Discarded || job.State != holdfast.Failed {
 		t.Errorf("the job is %s, discarded: %t", job.State, job.Discarded)
 	}

@@ -20,9 +20,9 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 	was := string(s.job(id).Args)
 	p := s.open("/jobs/" + id.String())
 	ready(p)
-	p.See("main", "Where the time went")
-	if n := browser.Eval[int](p, `document.querySelectorAll("#job-fall .water-rows svg").length`); n == 0 {
-		t.Error("there is no picture of where the time went")
+	p.See("main", "Timeline")
+	if n := browser.Eval[int](p, `document.querySelectorAll("#job-waterfall .waterfall-rows svg").length`); n == 0 {
+		t.Error("there is no timeline picture")
 	}
 	p.Press("e")
 	p.Until(`location.pathname.endsWith("/edit")`)
@@ -35,13 +35,13 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 	}
 	write(p, "textarea[name=args]", text+"}")
 	leads(p, `.edit-form button[type=submit]`)
-	p.See("[role=alert]", "What you wrote is below")
+	p.See("[role=alert]", "Your input is kept below")
 	if now := browser.Eval[string](p, `document.querySelector("textarea[name=args]").value`); now != text+"}" {
 		t.Errorf("what was written is lost: %s", now)
 	}
 	write(p, "textarea[name=args]", strings.Replace(text, "convert-0.pdf", "mended.pdf", 1))
 	leads(p, `.edit-form button[type=submit]`)
-	p.See("#difference", "What changes")
+	p.See("#difference", "Changes")
 	for tone, line := range map[string]string{"-": "convert-0.pdf", "+": "mended.pdf"} {
 		if !browser.Eval[bool](p, `[...document.querySelectorAll("#difference li")].some((li) => li.querySelector(".diff-sign").textContent.trim().startsWith(`+quoted(tone)+`) && li.textContent.includes(`+quoted(line)+`))`) {
 			t.Errorf("the difference has no line %s %s: %s", tone, line, browser.Eval[string](p, `document.querySelector("#difference").innerText`))
@@ -51,8 +51,8 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 		t.Fatalf("looking at the difference changed the job: %s", now)
 	}
 	leads(p, "#difference button[type=submit]")
-	p.See("#said", "Edited and retried")
-	p.See("#job-stands .badge", "queued")
+	p.See("#flash", "Edited and retried")
+	p.See("#job-summary .badge", "queued")
 	if now, want := string(s.job(id).Args), strings.Replace(was, "convert-0.pdf", "mended.pdf", 1); now != want {
 		t.Errorf("the arguments are %s, not %s", now, want)
 	}
@@ -95,8 +95,8 @@ func TestALongErrorDoesNotBurstThePage(t *testing.T) {
 	}
 	p.Go(s.site + "/jobs/" + id.String())
 	ready(p)
-	p.Click("#job-tries details summary")
-	p.See("#job-tries details pre", "the parser gave up<b> at a line")
+	p.Click("#job-attempts details summary")
+	p.See("#job-attempts details pre", "the parser gave up<b> at a line")
 }
 
 // TestJobsThatAreNotThere: one that never was, one that retention has deleted, and what is no id.
@@ -119,7 +119,7 @@ func TestJobsThatAreNotThere(t *testing.T) {
 		"/redrives/" + holdfast.NewID().String():   {404, "Not found"},
 	} {
 		p.Go(s.site + path)
-		p.See("main .refusal", want.words)
+		p.See("main .error-page", want.words)
 		if got := status(p); got != want.status {
 			t.Errorf("%s: %d, not %d", path, got, want.status)
 		}

@@ -109,7 +109,7 @@ func TestTheConnectionIsVisible(t *testing.T) {
 	p.See("#live-word", "Live")
 	down.Store(true)
 	site.CloseClientConnections()
-	p.See("#live-word", "Away")
+	p.See("#live-word", "Offline")
 	down.Store(false)
 	p.See("#live-word", "Live")
 }

@@ -35,7 +35,7 @@ func TestEveryScreenCanBeUsed(t *testing.T) {
 					t.Errorf("%s is %d px wider than a window of %d px: %s", path, over, width, widest(p))
 				}
 			}
-			if browser.Eval[bool](p, `document.querySelector(".refusal") !== null`) {
+			if browser.Eval[bool](p, `document.querySelector(".error-page") !== null`) {
 				t.Errorf("%s is refused", path)
 			}
 			if n := browser.Eval[int](p, `document.querySelectorAll("main h1").length`); n != 1 {

@@ -47,7 +47,7 @@ func TestASearchThatCannotBeRead(t *testing.T) {
 	p := s.open("/jobs?q=stat:failed")
 	ready(p)
 	p.See("#jobs-problem", "stat")
-	p.See("main", "How to search")
+	p.See("main", "Search syntax")
 	if n := len(rows(p)); n != 0 {
 		t.Errorf("%d jobs are listed", n)
 	}
@@ -72,7 +72,7 @@ func TestAnAddressIsAPage(t *testing.T) {
 	p := s.open("/jobs?q=kind:crowd&limit=25")
 	ready(p)
 	p.Click("[popovertarget=jobs-view]:not([popovertargetaction])")
-	p.See("#jobs-view", "What the list shows")
+	p.See("#jobs-view", "List options")
 	for _, name := range []string{"tags", "generation"} {
 		p.Click("#jobs-view input[value=" + name + "]")
 	}

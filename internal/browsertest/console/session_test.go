@@ -71,7 +71,7 @@ func TestSigningIn(t *testing.T) {
 	enter(text)
 	p.Until(`location.pathname + location.search === ` + quoted(wanted))
 	ready(p)
-	p.See(".menu-side .who", "grace")
+	p.See(".menu-side .visitor", "grace")
 	if browser.Eval[string](p, `document.cookie`) != "" && browser.Eval[bool](p, `document.cookie.includes("holdfast_session")`) {
 		t.Error("scripts can read the session")
 	}

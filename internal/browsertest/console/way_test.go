@@ -61,7 +61,7 @@ func TestWithKeysOnly(t *testing.T) {
 	p.Press("r")
 	p.Until(`document.querySelector(":popover-open input[name=reason]") === document.activeElement`)
 	p.Press("the gateway is back\r")
-	p.See("#said", "")
+	p.See("#flash", "")
 	p.See("main .badge", "queued")
 }
 
@@ -79,7 +79,7 @@ func TestWithoutScript(t *testing.T) {
 	p.Go(s.site + "/jobs/" + s.Failed[0].String())
 	p.Click("[data-key=r]")
 	p.Follow(":popover-open button[type=submit]")
-	p.See("#said", "")
+	p.See("#flash", "")
 	p.See("main .badge", "queued")
 }
 

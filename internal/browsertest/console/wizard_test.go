@@ -23,14 +23,14 @@ func TestDeadLettersAreBroughtBack(t *testing.T) {
 	leads(p, `a[data-open][href$="/failures/`+s.job(s.Failed[0]).LastFailure.Fingerprint+`"]`)
 	leads(p, "main a[data-key=r]")
 	p.See("main", "dead letters would be redriven")
-	p.See(".outlook-number", "9")
+	p.See(".preview-number", "9")
 	leads(p, `.wizard-foot a[href*="step=pace"]`)
 	write(p, "input[name=rate]", "50")
 	write(p, "input[name=canary]", "2")
 	write(p, "input[name=stop]", "20")
 	leads(p, ".wizard-foot button[value=confirm]")
-	p.See("main", "2 go first, the others wait for them")
-	p.See("main", "by itself when more than 20 %")
+	p.See("main", "2 go first, the others wait")
+	p.See("main", "if more than 20 %")
 	write(p, "input[name=reason]", "the gateway is back")
 
 	write(p, "input[name=count]", "8")
@@ -39,7 +39,7 @@ func TestDeadLettersAreBroughtBack(t *testing.T) {
 	}
 	browser.Eval[bool](p, `(window.before = true, document.querySelector("form[data-confirm-count]").submit(), true)`) // as somebody without a script would
 	p.Until(`!("before" in window)`)
-	p.See("#said", "it would be 9 now")
+	p.See("#flash", "9 match now")
 	ready(p)
 	if why := browser.Eval[string](p, `document.querySelector("input[name=reason]").value`); why != "the gateway is back" {
 		t.Errorf("of the reason this is left: %q", why)
@@ -53,12 +53,12 @@ func TestDeadLettersAreBroughtBack(t *testing.T) {
 	leads(p, "form[data-confirm-count] button[type=submit]")
 	p.Until(`/\/redrives\/[0-9a-f-]{36}$/.test(location.pathname)`)
 	p.See("#redrive-progress", "running")
-	p.See("#redrive-judged", "the first 2 go alone")
+	p.See("#redrive-stop-check", "the first 2 jobs go first")
 	stays(p)
 	s.work()
 	p.See("#redrive-progress .badge", "done")
 	p.See("#redrive-progress", "9 jobs complete")
-	p.See("#redrive-judged", "passed: the first 2 ended well enough")
+	p.See("#redrive-stop-check", "passed: the first 2 jobs ended within the limit")
 	kept(t, p)
 	for _, id := range s.Failed {
 		if job := s.job(id); job.State != holdfast.Complete || job.Generation != 2 {
@@ -80,8 +80,8 @@ func TestAllThatMatchAreRedriven(t *testing.T) {
 	p := s.open("/failures")
 	ready(p)
 	leads(p, `main a.button[href*="/redrives/new"]`)
-	p.See(".outlook-number", "133")
-	p.See(".tallies", "Unique key held by another")
+	p.See(".preview-number", "133")
+	p.See(".reason-counts", "Unique key held by another")
 	p.Go(s.site + "/dead-letters?kind=crowd")
 	ready(p)
 	listed := len(rows(p))
@@ -90,8 +90,8 @@ func TestAllThatMatchAreRedriven(t *testing.T) {
 	p.Press("A")
 	p.See("[data-selected-count]", "120")
 	leads(p, "[data-selection] button[data-key=r]")
-	p.See(".outlook-number", "120")
-	p.See("main", "What they failed with")
+	p.See(".preview-number", "120")
+	p.See("main", "Failures")
 }
 
 // TestOneFormStartsOneRedrive sends the same form several times at once.
@@ -104,7 +104,7 @@ func TestOneFormStartsOneRedrive(t *testing.T) {
 	at := browser.Eval[[]string](p, `((form) => Promise.all([1, 2, 3].map(() => fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).then((answer) => answer.url))))(document.querySelector("form[data-confirm-count]"))`)
 	p.Until(`!document.querySelector("form[data-confirm-count] button[type=submit]").disabled`)
 	leads(p, "form[data-confirm-count] button[type=submit]")
-	p.See("#said", "was started already")
+	p.See("#flash", "was already started")
 	list := s.redrives()
 	if len(list) != 1 {
 		t.Fatalf("one form started %d redrives", len(list))
@@ -143,6 +143,6 @@ func TestARedriveIsPausedAndCancelled(t *testing.T) {
 			t.Errorf("after %s it is %s", word.verb, got)
 		}
 	}
-	other.Until(`document.querySelectorAll("#redrive-acts button").length === 0`)
+	other.Until(`document.querySelectorAll("#redrive-actions button").length === 0`)
 	kept(t, other)
 }
