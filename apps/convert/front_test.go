@@ -115,7 +115,7 @@ func TestAPanicIsAnsweredAndToldToTheLogAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := handler.(*front)
+	f := handler.(*webHandler)
 	f.mux.HandleFunc("GET /api/broken", func(http.ResponseWriter, *http.Request) { panic("the secret of /tmp/somewhere") })
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/api/broken", nil))
@@ -131,7 +131,7 @@ func TestHealthTellsWhetherFilesCanBeTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := handler.(*front)
+	f := handler.(*webHandler)
 	ask := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, nil))

@@ -85,7 +85,7 @@ func (d *door) send(t *testing.T, text string) (status int, answer string) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
-	go func() { // whoever is refused early may find nobody listening to the rest
+	go func() { // the server may close the connection before everything is sent
 		_, _ = io.WriteString(conn, text)
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()

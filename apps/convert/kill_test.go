@@ -24,7 +24,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A slowGateway answers in two pieces, some time apart, so that there is always somebody in the middle of a conversion or of writing its result. What it answers
+// A slowGateway answers in two pieces, some time apart, so that there is always a worker in the middle of a conversion or of writing its result. What it answers
 // names the PDF it was made of.
 type slowGateway struct {
 	*httptest.Server
@@ -128,7 +128,7 @@ func (c *crowd) upload(web string, pdf []byte) bool {
 	request.Header.Set("Content-Type", form.FormDataContentType())
 	response, err := c.client.Do(request)
 	if err != nil {
-		return false // nobody is there, or not any more
+		return false // no connection, or a lost one
 	}
 	defer response.Body.Close()
 	var v view
@@ -274,13 +274,13 @@ func killed(t *testing.T, url string, each int) {
 		looked <- nil
 	}()
 	for round := range 3 {
-		poll(t, "somebody uploads", func() bool { return c.uploading.Load() > 0 || over(uploaded) })
+		poll(t, "an upload is in progress", func() bool { return c.uploading.Load() > 0 || over(uploaded) })
 		f.web[round%each].kill()
 		f.startWeb(round % each)
 		if round == 2 {
-			break // a job whose worker was lost three times is believed to be the culprit
+			break // a job whose worker was lost three times counts as the cause of the crashes
 		}
-		poll(t, "somebody converts", func() bool { return gateway.calls.Load() > 0 })
+		poll(t, "a conversion is in progress", func() bool { return gateway.calls.Load() > 0 })
 		f.worker[round%each].kill()
 		f.startWorker(round % each)
 	}

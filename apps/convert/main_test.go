@@ -22,13 +22,13 @@ func init() {
 	if os.Getenv(asProgram) == "" {
 		return
 	}
-	if os.Getenv(tied) == "" { // a gateway has to end by itself
+	if os.Getenv(stdinLifeline) == "" { // a gateway has to end by itself
 		go orphaned(os.Getppid())
 	}
 	main()
 }
 
-// orphaned ends a process whose test was cut off: it leaves nobody behind.
+// orphaned ends a process whose test was cut off: it leaves no processes behind.
 func orphaned(parent int) {
 	for range time.Tick(time.Second) {
 		if os.Getppid() != parent {
@@ -157,7 +157,7 @@ func TestAPortThatIsTakenSaysSo(t *testing.T) {
 	defer busy.Close()
 	env := map[string]string{"DATA_DIR": t.TempDir(), "ADDR": busy.Addr().String(), "GATEWAY_URL": "http://127.0.0.1:1"}
 	var said bytes.Buffer
-	if code := run(t.Context(), []string{"web"}, func(name string) string { return env[name] }, &said, &said); code != 1 || !strings.Contains(said.String(), "choose another one") {
+	if code := run(t.Context(), []string{"web"}, func(name string) string { return env[name] }, &said, &said); code != 1 || !strings.Contains(said.String(), "choose another port") {
 		t.Errorf("%d: %s", code, said.String())
 	}
 }
@@ -186,7 +186,7 @@ func TestAKeyIsMadeListedAndRevokedAtTheCommandLine(t *testing.T) {
 	}
 }
 
-// freeAddress is one that nobody has, a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
@@ -213,7 +213,7 @@ func poll(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// statusOf asks an address, and answers with 0 when nobody is there.
+// statusOf requests an address. It returns 0 when there is no connection.
 func statusOf(client *http.Client, address string) (int, string) {
 	response, err := client.Get(address)
 	if err != nil {

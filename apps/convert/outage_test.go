@@ -31,7 +31,7 @@ func outage(s *scene, goes, comes func()) (ids []holdfast.ID) {
 	spent := 0
 	for _, id := range ids[6:] {
 		job := s.job(id)
-		expect(s, "while it is away", job.State, holdfast.Queued)
+		expect(s, "while it is down", job.State, holdfast.Queued)
 		spent += job.Failures + job.Crashes
 	}
 	if spent > 4 {
@@ -77,7 +77,7 @@ func TestAGatewayThatAnswersBadlyIsJudgedByItsCalls(t *testing.T) {
 	}
 }
 
-// A lone file that comes while the gateway is away must not spend its attempts: twenty calls are never reached by it.
+// A lone file that comes while the gateway is down must not spend its attempts: twenty calls are never reached by it.
 func TestALoneFileWaitsForTheGateway(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()

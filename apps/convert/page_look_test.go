@@ -92,7 +92,7 @@ func TestTheThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
 		t.Errorf("both themes are %s", dark)
 	}
 	v.Click("#theme")
-	expect(t, "after somebody chose the light one", paper(), light)
+	expect(t, "after the light theme was chosen", paper(), light)
 	v.Reload()
 	expect(t, "after a reload", paper(), light)
 	// It is set before the first paint: by a script that the browser waits for, in front of the style's first use.
@@ -121,7 +121,7 @@ func TestEverythingIsReachedByKeyboardAndSeenWhenItIs(t *testing.T) {
 	// A disabled Retry is passed over, and its reason read with the row.
 	expect(t, "the order", strings.Join(order, ", "), "skip, brand, theme, mapping, button primary, button, preview, download")
 	if browser.Eval[int](v.Page, `document.querySelectorAll("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").length`) != 0 {
-		t.Error("somebody has an order of its own")
+		t.Error("an element has a tab index of its own")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestThePageIsMadeOfNothingForeignAndNothingInline(t *testing.T) {
 	}
 	for _, path := range []string{"/assets/old/index.html", "/assets/old/row.html", "/assets/old/", "/assets/", "/nowhere", "/page/style.css"} {
 		missing := c.asks("GET", path)
-		if missing.status != http.StatusNotFound || !strings.Contains(missing.body, "There is nothing at this address.") {
+		if missing.status != http.StatusNotFound || !strings.Contains(missing.body, "This page does not exist.") {
 			t.Errorf("%s: %d", path, missing.status)
 		}
 	}

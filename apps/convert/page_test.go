@@ -26,7 +26,7 @@ type visitor struct {
 	at string
 }
 
-// visited opens the page. Nobody works yet.
+// visited opens the page. No worker runs yet.
 func (s *scene) visited() *visitor {
 	s.Helper()
 	return s.visitedAt(s.served())
@@ -123,7 +123,7 @@ func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
 	expect(t, "where the focus is after the preview", browser.Eval[string](v.Page, "document.activeElement.dataset.part"), "preview")
 	v.Click(row + ` [data-part="download"]`)
 	name, content := v.Downloaded()
-	if name != "letter.xml" || wholeXML(bytes.NewReader(content)) != nil || !bytes.Contains(content, []byte("Greetings from a file")) {
+	if name != "letter.xml" || checkXML(bytes.NewReader(content)) != nil || !bytes.Contains(content, []byte("Greetings from a file")) {
 		t.Errorf("%s: %s", name, content)
 	}
 	if !browser.Eval[bool](v.Page, "window.same === true") {
@@ -149,7 +149,7 @@ func TestAFileThatIsDroppedAnywhereOnThePageIsTaken(t *testing.T) {
 	v.quiet()
 }
 
-// A slowStore takes the first part of a file, and the rest when it is told to.
+// A slowStore takes the first part of a file, and the rest when the test releases it.
 type slowStore struct {
 	blob.Store
 	first int64
@@ -200,7 +200,7 @@ func TestSeveralFilesAreTakenAtOnceAndOneThatIsAlreadyThereIsNotTakenTwice(t *te
 	v.Choose("#file", chosen...)
 	v.See("#sum", "7 complete")
 	v.Choose("#file", chosen[3])
-	v.See("#notice", "is already here")
+	v.See("#notice", "You have already uploaded")
 	v.See("#notice", "file-3.pdf")
 	expect(t, "rows", len(v.ids()), 7)
 	v.quiet()
@@ -239,7 +239,7 @@ func TestManyRowsComePageByPage(t *testing.T) {
 	v.quiet()
 }
 
-// A page that brings itself up to date while somebody asks for more loses none of the rows it brings.
+// A page that reloads its rows while the user asks for more loses none of them.
 func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 	s := newScene(t, "")
 	v := s.visited()
@@ -261,7 +261,7 @@ func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 			}
 			return answer;
 		};
-		document.getElementById("away-again").click();
+		document.getElementById("unreachable-retry").click();
 		return true;
 	})()`)
 	v.Click("#more button")
@@ -316,7 +316,7 @@ func TestTheScriptSaysWhatTheServerSays(t *testing.T) {
 	}
 	for _, text := range append(got, want...) {
 		if strings.Contains(text, "failed") && strings.Contains(text, "We’ll retry") {
-			t.Errorf("a promise that nobody keeps: %s", text)
+			t.Errorf("the page promises a retry that will not happen: %s", text)
 		}
 	}
 }

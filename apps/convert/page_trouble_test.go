@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// 000 section 6: the queue page shows only the short line. When nobody tries again any more, it does not say so either.
+// 000 section 6: the queue page shows only the short line. When there is no further retry, it does not promise one.
 func TestAFailureShowsOneTrueLineAndRetryStartsItAgain(t *testing.T) {
 	s := newScene(t, "", quick)
 	s.gateway.says(http.StatusInternalServerError, "panic: /srv/gateway/secret.go:12 goroutine 7")
@@ -20,7 +20,7 @@ func TestAFailureShowsOneTrueLineAndRetryStartsItAgain(t *testing.T) {
 	v := s.visited()
 	_, row := v.uploads("report.pdf", samplePDF(1))
 	v.See(row+" .badge", "Failed")
-	v.See(row+" .line", "Converter service is having an issue. Retry starts it again.")
+	v.See(row+" .line", "Converter service is having an issue. Choose Retry to try again.")
 	v.See(row+" .attempts", "Tried 3 times.")
 	for _, word := range []string{"We’ll retry", "panic", "goroutine", "/srv", "GW_5XX", "500"} {
 		if strings.Contains(v.Text(), word) {
@@ -68,7 +68,7 @@ func TestTheBannerStandsWhileTheGatewayIsAwayAndEverythingFinishesAfterwards(t *
 	}
 	v.See("#busy", "Converter busy — jobs will resume automatically.")
 	v.See("#busy", "wait")
-	v.See("#jobs .line", "Waits until the converter is back.")
+	v.See("#jobs .line", "Waiting until the converter is available again.")
 	v.See("#sum", "queued")
 	expect(t, "failed rows", browser.Eval[int](v.Page, `document.querySelectorAll('[data-state="failed"]').length`), 0)
 	s.gateway.starts()
@@ -88,14 +88,14 @@ func TestRetryIsDisabledWithAReasonWhenTheSourceIsGone(t *testing.T) {
 	v.Until(`!document.querySelector("` + row + ` form button").disabled`)
 	s.loses(id, artifactSource)
 	v.Reload()
-	v.See(row+" .hint", "The PDF was removed by retention: upload it again.")
+	v.See(row+" .hint", "The PDF was removed by retention. Please upload it again.")
 	v.See(row+" .badge", "Expired")
 	v.Until(`document.querySelector("` + row + ` form button").disabled`)
-	if strings.Contains(v.Text(), "Retry starts it again") {
+	if strings.Contains(v.Text(), "Choose Retry to try again") {
 		t.Error("the page promises what the button cannot do")
 	}
 	described := browser.Eval[string](v.Page, `document.getElementById(document.querySelector("`+row+` form button").getAttribute("aria-describedby")).textContent`)
-	expect(t, "what the button is described by", described, "The PDF was removed by retention: upload it again.")
+	expect(t, "what the button is described by", described, "The PDF was removed by retention. Please upload it again.")
 }
 
 // C12, E17: what expired says so.
@@ -104,7 +104,7 @@ func TestAResultThatHasExpiredSaysSo(t *testing.T) {
 	s.works()
 	v := s.visited()
 	_, row := v.uploads("old.pdf", samplePDF(1))
-	v.See(row+" .badge", "Expired") // without a reload: retention is told like everything else
+	v.See(row+" .badge", "Expired") // without a reload: retention sends events too
 	v.See(row+" .line", "File was removed by retention. Re-upload to regenerate.")
 	v.SeeNot(row+" .actions", "Download")
 	v.uploads("old.pdf", samplePDF(1)) // becomes a row of its own
@@ -135,7 +135,7 @@ func TestThePageSaysWhenTheServerIsAwayAndComesBackByItself(t *testing.T) {
 	g := &gate{Handler: handler}
 	server := httptest.NewServer(g)
 	t.Cleanup(func() {
-		_ = handler.(*front).Close()
+		_ = handler.(*webHandler).Close()
 		server.Close()
 	})
 	v := s.visitedAt(server.URL)
@@ -145,19 +145,19 @@ func TestThePageSaysWhenTheServerIsAwayAndComesBackByItself(t *testing.T) {
 	server.CloseClientConnections()
 	v.See("#live", "Reconnecting")
 	v.Drop("body", "late.pdf", samplePDF(2))
-	v.See("#uploads .line", "Check the connection and try again.")
-	v.See("#away", "The server cannot be reached.")
+	v.See("#uploads .line", "Check your connection and try again.")
+	v.See("#unreachable", "The server cannot be reached.")
 	s.enters(3, func(d *holdfast.Draft) { d.Owner = v.owner() })
 	g.shut.Store(false)
 	v.See("#live", "Live")
-	v.SeeNot("#away", "")
+	v.SeeNot("#unreachable", "")
 	v.See("#jobs .name", "file-3.pdf")
 	v.Click(`#uploads [data-part="again"]`)
 	v.See("#jobs .name", "late.pdf")
 	v.See("#sum", "3 complete")
 }
 
-// Names of files are whatever somebody called them.
+// File names are untrusted text.
 func TestHostileNamesAreNothingButText(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
@@ -199,14 +199,14 @@ func TestThePageWorksWithoutScript(t *testing.T) {
 	v.See("#empty", "Nothing here yet.")
 	v.Choose("#file", v.file("plain.pdf", samplePDF(1)))
 	v.Follow("#upload button[type=submit]")
-	v.See("#notice", "Your file was taken.")
+	v.See("#notice", "Your file was uploaded.")
 	v.See("#jobs .name", "plain.pdf")
 	failed := func() bool { v.Go(v.at); return strings.Contains(v.Text(), "Failed") }
 	s.until("it failed", failed)
-	v.See("#jobs .line", "Converter service is having an issue. Retry starts it again.")
+	v.See("#jobs .line", "Converter service is having an issue. Choose Retry to try again.")
 	s.gateway.converts()
 	v.Follow(`#jobs [data-part="retry"] button`)
-	v.See("#notice", "Your file was sent round again.")
+	v.See("#notice", "Your file is queued for conversion again.")
 	s.until("it is complete", func() bool { v.Go(v.at); return strings.Contains(v.Text(), "Complete") })
 	v.See("#jobs .actions", "Download")
 	v.Choose("#file", v.file("cat.gif", []byte("GIF89a")))

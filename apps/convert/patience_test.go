@@ -122,7 +122,7 @@ func TestWhoAsksFirstIsAnsweredFirst(t *testing.T) {
 // wireless is a listener without a network, for stories in a bubble.
 type wireless chan net.Conn
 
-// Accept waits for somebody to come.
+// Accept waits for a connection.
 func (w wireless) Accept() (net.Conn, error) {
 	conn, ok := <-w
 	if !ok {
@@ -131,7 +131,7 @@ func (w wireless) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Close has nobody come any more.
+// Close accepts no more connections.
 func (w wireless) Close() error { close(w); return nil }
 
 // Addr is nowhere.
@@ -263,7 +263,7 @@ func TestWhoSendsEverythingFirstHearsThatItIsTooLarge(t *testing.T) {
 		}
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatalf("%s: nobody answers: %v", length, err)
+			t.Fatalf("%s: no answer: %v", length, err)
 		}
 		var said refusalAnswer
 		if json.NewDecoder(response.Body).Decode(&said) != nil || response.StatusCode != http.StatusRequestEntityTooLarge || said.Code != codeTooLarge {

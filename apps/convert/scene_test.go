@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// A scene is a converter and all that is around it: a store, two folders, and a gateway that does as it is told. What is broken in the app's own view of
-// the store (faulty) is not broken for those who look on (store).
+// A scene is a converter and all that is around it: a store, two folders, and a gateway that the test controls. Faults in the app's own view of
+// the store (faulty) do not affect the test's view (store).
 type scene struct {
 	*testing.T
 	*app
@@ -44,7 +44,7 @@ type scene struct {
 	workers []*worker
 }
 
-// newScene opens a scene. An empty address stands for an SQLite file of the scene's own. Settings are the defaults but for the folders, unless changed.
+// newScene opens a scene. An empty address means an SQLite file of the scene's own. Settings are the defaults but for the folders, unless changed.
 func newScene(t *testing.T, address string, change ...func(*settings)) *scene {
 	t.Helper()
 	return openScene(t, address, newScript(t), change)
@@ -100,7 +100,7 @@ func (s *scene) process() (*app, *storetest.Faulty) {
 		s.Fatal(err)
 	}
 	faulty := storetest.NewFaulty(a.jobs)
-	a.jobs, a.http, a.seal.seal = faulty, &http.Client{Transport: s.gateway}, sealOfTests
+	a.jobs, a.http, a.sessionKey.key = faulty, &http.Client{Transport: s.gateway}, testSessionKey
 	if s.faulty != nil {
 		s.Cleanup(func() { _ = a.close() })
 	}
@@ -185,7 +185,7 @@ func (w *worker) stop() {
 	})
 }
 
-// dies cuts the engine off from its store for good, and lets it go: to everybody else its process was killed.
+// dies cuts the engine off from its store for good and abandons it: to all other processes it looks killed.
 func (w *worker) dies() {
 	w.faulty.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
 	w.once.Do(func() {
@@ -252,19 +252,19 @@ func (s *scene) becomes(id holdfast.ID, state holdfast.State) holdfast.Job {
 // until waits for something to be true: up to two minutes, or in a bubble for an hour of its time.
 func (s *scene) until(what string, true func() bool) {
 	s.Helper()
-	patience, step := 2*time.Minute, 10*time.Millisecond
+	limit, step := 2*time.Minute, 10*time.Millisecond
 	if s.bubble {
-		patience, step = time.Hour, 100*time.Millisecond
+		limit, step = time.Hour, 100*time.Millisecond
 		defer synctest.Wait()
 	}
 	for start := time.Now(); !true(); <-time.After(step) {
-		if time.Since(start) > patience {
-			s.Fatalf("waited in vain for: %s\n%s", what, s.logged)
+		if time.Since(start) > limit {
+			s.Fatalf("timed out waiting for: %s\n%s", what, s.logged)
 		}
 	}
 }
 
-// breaker is what the gateway's breaker is said to be: closed when nobody has said anything.
+// breaker returns the state of the gateway's breaker: closed when there is no record.
 func (s *scene) breaker() string {
 	s.Helper()
 	all, err := s.desk.Breakers(context.Background())
@@ -303,17 +303,17 @@ func (s *scene) oneXML(ids ...holdfast.ID) {
 	all := filesIn(s, s.set.Results)
 	for _, id := range ids {
 		text, ok := all[resultKey(id)]
-		if !ok || wholeXML(strings.NewReader(text)) != nil {
+		if !ok || checkXML(strings.NewReader(text)) != nil {
 			s.Errorf("the XML of %s is not there, or not whole: %q", id, text)
 		}
 		delete(all, resultKey(id))
 	}
 	for name := range maps.Keys(all) {
-		s.Errorf("%s is among the results, and nobody knows why", name)
+		s.Errorf("%s is in the results without a reason", name)
 	}
 }
 
-// A logbook keeps what was logged, for those who look why something went wrong.
+// A logbook keeps the log, to print it when a test fails.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer

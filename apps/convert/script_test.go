@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A script is a gateway that does as it is told. It is the transport of the apps in a scene too, so that it can refuse connections.
+// A script is a gateway that the test controls. It is the transport of the apps in a scene too, so that it can refuse connections.
 type script struct {
 	url   string
 	inner http.RoundTripper // to a real server, or nil: the handler is called without a network
 
 	mu       sync.Mutex
 	answer   func(n int, w http.ResponseWriter, r *http.Request)
-	down     bool // nobody listens
+	down     bool // it refuses connections
 	sick     bool // /healthz says no
 	asked    []asked
 	healths  int
-	released chan struct{} // closed when the scene ends: whoever waits is let go
+	released chan struct{} // closed when the scene ends: waiting requests return
 	once     sync.Once
 }
 
@@ -37,7 +37,7 @@ type asked struct {
 	body    []byte
 }
 
-// newScript starts a gateway that listens on this machine, and answers every PDF with a small XML until it is told otherwise.
+// newScript starts a gateway that listens on this machine, and answers every PDF with a small XML until the test changes that.
 func newScript(t testing.TB) *script {
 	g := newBubbleScript()
 	server := httptest.NewServer(g)
@@ -82,7 +82,7 @@ func (g *script) wait(r *http.Request) {
 	}
 }
 
-// stops has nobody listen any more; starts brings it back.
+// stops makes it refuse connections; starts makes it accept them again.
 func (g *script) stops() { g.set(func() { g.down = true }) }
 
 func (g *script) starts() { g.set(func() { g.down = false }) }
@@ -98,7 +98,7 @@ func (g *script) set(change func()) {
 
 func (g *script) release() { g.once.Do(func() { close(g.released) }) }
 
-// calls are the conversions it was asked for since it was last told what to do.
+// calls are the conversions it was asked for since the test last changed its behaviour.
 func (g *script) calls() []asked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +151,7 @@ func (g *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RoundTrip carries a request to the gateway, unless nobody listens.
+// RoundTrip carries a request to the gateway, unless it refuses connections.
 func (g *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	down := g.down

@@ -126,7 +126,7 @@ func TestSeed001AJobThatAwaitsItsRetryIsQueuedWithoutALease(t *testing.T) {
 		if wait := job.DueAt.Sub(job.AsOf); wait < 50*time.Minute || wait > time.Hour+time.Minute {
 			t.Errorf("it is due in %v", wait)
 		}
-		code, line := s.say(job)
+		code, line := s.publicFailure(job)
 		expect(t, "says", code+": "+line, "GW_5XX: Converter service is having an issue. We’ll retry shortly.")
 	})
 }
@@ -137,7 +137,7 @@ func TestSeed001TheClaimPassesOverWhatIsNotDue(t *testing.T) {
 		s := newScene(t, address)
 		later := s.enters(1, func(d *holdfast.Draft) { d.Delay = time.Hour })
 		now := s.enters(2)
-		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "somebody", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
+		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "another", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
 		if err != nil || len(leases) != 1 || leases[0].ID != now {
 			t.Errorf("claimed %v, %v; want only what is due, and not %s", leases, err, later)
 		}
@@ -312,7 +312,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 			return err
 		}
 		if err := retry("session:other"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("somebody else: %v", err)
+			t.Errorf("another owner: %v", err)
 		}
 		s.gateway.converts()
 		if err := s.uploads.Delete(context.Background(), sourceKey(id)); err != nil {
@@ -356,9 +356,9 @@ func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
 	s.works()
 	id := s.enters(1)
 	s.becomes(id, holdfast.Complete)
-	var told []string
+	var lines []string
 	s.until("both lines", func() bool {
-		told = nil
+		lines = nil
 		for line := range strings.Lines(s.logged.String()) {
 			var l map[string]any
 			if json.Unmarshal([]byte(line), &l) != nil || l["job_id"] != id.String() || l["attempt"] == nil {
@@ -367,12 +367,12 @@ func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
 			if _, ok := l["duration_ms"].(float64); !ok {
 				t.Errorf("no duration: %s", line)
 			}
-			told = append(told, fmt.Sprint(l["event"], " ", l["status"], " ", l["attempt"], " ", l["gateway_status"], " ", l["error_code"], " ", l["breaker_state"]))
+			lines = append(lines, fmt.Sprint(l["event"], " ", l["status"], " ", l["attempt"], " ", l["gateway_status"], " ", l["error_code"], " ", l["breaker_state"]))
 		}
-		return len(told) == 2
+		return len(lines) == 2
 	})
-	expect(t, "first", told[0], "retry queued 1 502 GW_5XX closed")
-	expect(t, "second", told[1], "complete complete 2 <nil> <nil> closed")
+	expect(t, "first", lines[0], "retry queued 1 502 GW_5XX closed")
+	expect(t, "second", lines[1], "complete complete 2 <nil> <nil> closed")
 	for _, secret := range []string{"hunter2", "/srv/secret"} {
 		if strings.Contains(s.logged.String(), secret) {
 			t.Errorf("the log tells %q", secret)

@@ -14,7 +14,7 @@ func settingsFrom(env map[string]string) (settings, error) {
 	return readSettings(func(name string) string { return env[name] })
 }
 
-// C6; 001 section 7: every knob has its documented default.
+// C6; 001 section 7: every setting has its documented default.
 func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
 	got, err := settingsFrom(map[string]string{"DATA_DIR": "data"})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
 	expect(t, "store", got.Store, filepath.Join(os.Getenv("XDG_DATA_HOME"), "convert", "jobs.db"))
 }
 
-// 001 section 7: every knob is read from the environment.
+// 001 section 7: every setting is read from the environment.
 func TestEveryKnobTurns(t *testing.T) {
 	got, err := settingsFrom(map[string]string{
 		"ADDR": ":80", "DATABASE_URL": "postgres://me:secret@db/x", "UPLOADS_DIR": "s3://in/a", "RESULTS_DIR": "/out", "GATEWAY_URL": "https://gw.example/x/",
@@ -98,8 +98,8 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 			continue
 		}
 		line, _, _ := strings.Cut(err.Error()[at:], "\n")
-		if !strings.Contains(line, "give ") || name != "GATEWAY_URL" && !strings.Contains(line, value) {
-			t.Errorf("it is not said what to do: %s", line)
+		if !strings.Contains(line, "use ") || name != "GATEWAY_URL" && !strings.Contains(line, value) {
+			t.Errorf("the error does not say what to do: %s", line)
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") {
@@ -110,7 +110,7 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
 	env := map[string]string{"DATA_DIR": "d"}
 	plain, _ := settingsFrom(env)
-	for _, k := range knobs {
+	for _, k := range settingTable {
 		if k.Name != "DATA_DIR" {
 			env[k.Name] = " "
 		}
@@ -121,21 +121,21 @@ func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
 	}
 }
 
-// The table is what the README shows: each knob once, with its default and its meaning.
-func TestTheReadmeTellsEveryKnob(t *testing.T) {
+// The table in the README has each setting once, with its default and meaning.
+func TestTheReadmeListsEverySetting(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range knobs {
+	for _, k := range settingTable {
 		if line := k.line(); strings.Count(string(text), line) != 1 {
 			t.Errorf("README.md must have this line once:\n%s", line)
 		}
 	}
 }
 
-// line is a knob as the README's table shows it.
-func (k *knob) line() string {
+// line returns the line of a setting in the table of the README.
+func (k *setting) line() string {
 	shown := k.Default
 	if shown != "" {
 		shown = "`" + shown + "`"

@@ -40,12 +40,12 @@ func openDoor(t *testing.T, address string, change ...func(*settings)) *door {
 	return d
 }
 
-// sealOfTests is the seal of every scene, so that tests can make sessions.
-var sealOfTests = seal(bytes.Repeat([]byte{7}, sealBytes))
+// testSessionKey is the session key of every scene, so that tests can create sessions.
+var testSessionKey = sessionKey(bytes.Repeat([]byte{7}, sessionKeyBytes))
 
-// newSession is a cookie that nobody had before, and whom it makes its holder.
+// newSession returns the cookie of a new session, and its owner.
 func newSession() (session, owner string) {
-	session = sealOfTests.session()
+	session = testSessionKey.newSession()
 	return session, ownerOf(session)
 }
 
@@ -187,7 +187,7 @@ func TestFiftyUploadsOfOneFileAtOnceAreOneJob(t *testing.T) {
 	})
 }
 
-// 000 sections 2A, 6 and 8: a live or complete twin is returned; once its result is gone, an upload makes it anew; a failed one stands in nobody's way.
+// 000 sections 2A, 6 and 8: a live or complete duplicate is returned; once its result is gone, an upload creates a new job; a failed job does not block an upload.
 func TestATwinIsReturnedAsLongAsItHasSomethingToShow(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		d := openDoor(t, address)
@@ -216,7 +216,7 @@ func TestATwinIsReturnedAsLongAsItHasSomethingToShow(t *testing.T) {
 		}
 		second := upload(false)
 		d.becomes(second, holdfast.Complete)
-		expect(t, "made anew", upload(true), second)
+		expect(t, "created again", upload(true), second)
 
 		gone := holdfast.Artifact{Job: second, Name: artifactResult, Ref: resultKey(second), Expired: true}
 		if err := errors.Join(d.results.Delete(t.Context(), resultKey(second)), d.store.Keep(t.Context(), holdfast.Change{Artifacts: []holdfast.Artifact{gone}})); err != nil {
@@ -318,7 +318,7 @@ func TestAStoreThatFailsLeavesNoFileAndNoHalfAnswer(t *testing.T) {
 	})
 }
 
-// blind is a store that does what it is told to, and cannot say so nor answer anything.
+// A blind store writes what it is asked to, and then fails, as it does every read.
 type blind struct{ holdfast.Store }
 
 func (b blind) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {

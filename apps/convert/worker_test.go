@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 )
 
-// shaky is a place for files that fails when it is told to.
+// shaky is a file storage that fails when the test says so.
 type shaky struct {
 	blob.Store
 	mu       sync.Mutex
@@ -99,7 +99,7 @@ func TestAPDFBecomesXML(t *testing.T) {
 	})
 }
 
-// C10; 000 section 8: a result that is there is success, and nobody is asked for it again.
+// C10; 000 section 8: an existing result is success, and the gateway is not called again.
 func TestAnAttemptThatFindsTheResultIsDone(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
@@ -116,7 +116,7 @@ func TestAnAttemptThatFindsTheResultIsDone(t *testing.T) {
 	})
 }
 
-// Nothing is ever overwritten: whoever is second to finish takes the first one's XML for the job's.
+// Nothing is ever overwritten: the second attempt to finish uses the XML of the first.
 func TestWhoIsSecondToFinishKeepsTheFirstXML(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
@@ -179,7 +179,7 @@ func TestXMLIsWholeOrNot(t *testing.T) {
 		"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>\xe4</a>": true, "<x:a xmlns:x=\"urn:x\"/>": true,
 		"<a>": false, "</a>": false, "a": false, "<a/>a": false, "<a/><a/>": false, "": false, "<a>&nbsp;</a>": false, "<a b=c/>": false, "<a>\x00</a>": false,
 	} {
-		if err := wholeXML(strings.NewReader(text)); (err == nil) != whole {
+		if err := checkXML(strings.NewReader(text)); (err == nil) != whole {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestWhatTheGatewaySaidAboutAFileIsTold(t *testing.T) {
 	s.gateway.says(406, `{"code":"INVALID_MAPPING","message":"Unsupported mapping."}`)
 	s.works()
 	job := s.becomes(s.enters(1), holdfast.Failed)
-	code, line := s.say(job)
+	code, line := s.publicFailure(job)
 	expect(t, "code", code, codeGW4XX)
 	expect(t, "line", line, "Couldn’t convert this file with the selected mapping. Unsupported mapping.")
 	expect(t, "context", fmt.Sprint(job.LastFailure.Context["gateway_http_status"], job.LastFailure.Context["gateway_code"]), "406INVALID_MAPPING")
@@ -312,7 +312,7 @@ func TestAPanicShowsAsUnknown(t *testing.T) {
 	s.works()
 	id := s.enters(1)
 	job := s.becomes(id, holdfast.Failed)
-	code, line := s.say(job)
+	code, line := s.publicFailure(job)
 	expect(t, "shown", code+": "+line, "UNKNOWN: Something unexpected went wrong.")
 }
 
@@ -345,7 +345,7 @@ func TestALargeAnswerIsKeptWhole(t *testing.T) {
 	expect(t, "sha256", resultOf(t, job).SHA256, sha(text))
 }
 
-// afterwards does something when a file was put, and then lets nobody hear of it.
+// afterwards calls a function after a file was written, and then hides the success.
 type afterwards struct {
 	blob.Store
 	do func()

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// defaultSettings are those of somebody who sets nothing.
+// defaultSettings returns the settings of an empty environment.
 func defaultSettings(t testing.TB) settings {
 	t.Helper()
 	set, err := readSettings(func(name string) string { return map[string]string{"DATA_DIR": t.TempDir()}[name] })
@@ -58,7 +58,7 @@ func answered(n int) error { return gatewayError{failure.HTTPError(n, "", nil)} 
 
 var errTrouble = errors.New("some trouble")
 
-// C8; 000 sections 1 and 6: ten codes, their lines to the letter, and what the API answers.
+// C8; 000 sections 1 and 6: ten codes, their messages to the letter, and the API's answers.
 func TestTheTenCodesAndTheirLinesAreThoseOfDocument000(t *testing.T) {
 	want := map[string]string{
 		"NOT_PDF": "400 Only PDF files are supported.", "TOO_LARGE": "413 File exceeds 50 MB limit.",
@@ -71,7 +71,7 @@ func TestTheTenCodesAndTheirLinesAreThoseOfDocument000(t *testing.T) {
 	for _, c := range set.codes() {
 		got[c.Name] = fmt.Sprint(c.HTTPStatus, " ", c.Message)
 		if c.Remedy == "" {
-			t.Errorf("%s: what an operator can do is not said", c.Name)
+			t.Errorf("%s: it has no remedy", c.Name)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -119,7 +119,7 @@ func TestAnErrorBecomesACodeAndTheCodeSaysWhetherItIsTriedAgain(t *testing.T) {
 		{"413", answered(413), codeGW4XX, final, failure.NoCall},
 		{"415", answered(415), codeGW4XX, final, failure.NoCall},
 		{"422", answered(422), codeGW4XX, final, failure.NoCall},
-		{"404: somebody else answers", answered(404), codeGW5XX, again, failure.BadCall},
+		{"404: not the gateway answers", answered(404), codeGW5XX, again, failure.BadCall},
 		{"401: it does not know us", answered(401), codeGW5XX, again, failure.BadCall},
 		{"408", answered(408), codeGW5XX, again, failure.BadCall},
 		{"425", answered(425), codeGW5XX, again, failure.BadCall},
@@ -133,10 +133,10 @@ func TestAnErrorBecomesACodeAndTheCodeSaysWhetherItIsTriedAgain(t *testing.T) {
 		{"the network", gatewayError{fmt.Errorf("dial: %w", syscall.ECONNREFUSED)}, codeGW5XX, again, failure.BadCall},
 		{"an answer that breaks off", gatewayError{io.ErrUnexpectedEOF}, codeGW5XX, again, failure.BadCall},
 		{"a timeout", gatewayError{fmt.Errorf("asking: %w", context.DeadlineExceeded)}, codeGWTimeout, again, failure.BadCall},
-		{"our disk", stored(errTrouble), codeIO, again, failure.NoCall},
-		{"our disk, slow", stored(context.DeadlineExceeded), codeIO, again, failure.NoCall},
-		{"our disk, full", stored(fmt.Errorf("write: %w", syscall.ENOSPC)), codeIO, final, failure.NoCall},
-		{"our disk, full in words", stored(errors.New("the disk is full")), codeIO, final, failure.NoCall},
+		{"our disk", storageFailure(errTrouble), codeIO, again, failure.NoCall},
+		{"our disk, slow", storageFailure(context.DeadlineExceeded), codeIO, again, failure.NoCall},
+		{"our disk, full", storageFailure(fmt.Errorf("write: %w", syscall.ENOSPC)), codeIO, final, failure.NoCall},
+		{"our disk, full in words", storageFailure(errors.New("the disk is full")), codeIO, final, failure.NoCall},
 		{"the PDF is gone", errSourceGone, codeExpired, final, failure.NoCall},
 		{"anything else", errTrouble, codeUnknown, again, failure.NoCall},
 	}
@@ -188,10 +188,10 @@ func TestTheTableOf51545IsThereForWhoWantsIt(t *testing.T) {
 // 000 section 2B: a failed write is tried again once.
 func TestStorageTroubleIsTriedAgainOnce(t *testing.T) {
 	set := defaultSettings(t)
-	expect(t, "first", after(t, set, 1, stored(errTrouble), 0).To, holdfast.Queued)
-	expect(t, "second", after(t, set, 2, stored(errTrouble), 0).To, holdfast.Failed)
+	expect(t, "first", after(t, set, 1, storageFailure(errTrouble), 0).To, holdfast.Queued)
+	expect(t, "second", after(t, set, 2, storageFailure(errTrouble), 0).To, holdfast.Failed)
 	set.RetryMaxAttempts = 1
-	expect(t, "first of one", after(t, set, 1, stored(errTrouble), 0).To, holdfast.Failed)
+	expect(t, "first of one", after(t, set, 1, storageFailure(errTrouble), 0).To, holdfast.Failed)
 }
 
 func TestRetryAfterIsHonouredAndCapped(t *testing.T) {
@@ -238,20 +238,20 @@ func TestAJobSaysWhyItFailedOnlyWhileItHas(t *testing.T) {
 	for state, want := range map[holdfast.State]string{
 		holdfast.Queued: codeGW4XX, holdfast.Failed: codeGW4XX, holdfast.Processing: "", holdfast.Complete: "", holdfast.Cancelled: "",
 	} {
-		code, line := a.say(holdfast.Job{Kind: "conversion", State: state, LastFailure: trouble})
+		code, line := a.publicFailure(holdfast.Job{Kind: "conversion", State: state, LastFailure: trouble})
 		expect(t, string(state), code, want)
 		if want != "" {
 			expect(t, "line", line, "Couldn’t convert this file with the selected mapping. Unsupported mapping.")
 		}
 	}
-	code, line := a.say(holdfast.Job{Kind: "conversion", State: holdfast.Queued})
+	code, line := a.publicFailure(holdfast.Job{Kind: "conversion", State: holdfast.Queued})
 	expect(t, "a job that never failed", code+line, "")
-	code, line = a.say(holdfast.Job{Kind: "refusal", State: holdfast.Queued, Args: json.RawMessage(`{"code":"NOT_PDF"}`)})
+	code, line = a.publicFailure(holdfast.Job{Kind: "refusal", State: holdfast.Queued, Args: json.RawMessage(`{"code":"NOT_PDF"}`)})
 	expect(t, "a refused file", code+" "+line, "NOT_PDF Only PDF files are supported.")
-	code, _ = a.say(holdfast.Job{Kind: "conversion", State: holdfast.Failed, LastFailure: &holdfast.Failure{Code: "POISON", Message: "/home/x"}})
+	code, _ = a.publicFailure(holdfast.Job{Kind: "conversion", State: holdfast.Failed, LastFailure: &holdfast.Failure{Code: "POISON", Message: "/home/x"}})
 	expect(t, "the engine's own", code, codeUnknown)
-	expect(t, "frankly", frankly(a.set.code(codeGW5XX).Message), "Converter service is having an issue.")
-	expect(t, "frankly", frankly(a.set.code(codeGW4XX).Message), a.set.code(codeGW4XX).Message)
+	expect(t, "without the promise", withoutRetryPromise(a.set.code(codeGW5XX).Message), "Converter service is having an issue.")
+	expect(t, "without the promise", withoutRetryPromise(a.set.code(codeGW4XX).Message), a.set.code(codeGW4XX).Message)
 }
 
 func TestAFaultAnswersWithCodeLineAndStatusAndNeverWithItsCause(t *testing.T) {
@@ -263,23 +263,23 @@ func TestAFaultAnswersWithCodeLineAndStatusAndNeverWithItsCause(t *testing.T) {
 		body   map[string]any
 		after  string
 	}{
-		{fault{code: codeNotPDF, id: id}, 400, map[string]any{"error_code": "NOT_PDF", "error_message": "Only PDF files are supported.", "id": id.String()}, ""},
-		{fault{code: codeIO, cause: secret}, 500, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. We’ll retry."}, ""},
-		{fmt.Errorf("wrapped: %w", fault{code: codeForbidden}), 403, map[string]any{"error_code": "FORBIDDEN", "error_message": "This file isn’t yours."}, ""},
-		{fault{code: "POISON", status: 503, line: "Busy.", after: 1500 * time.Millisecond}, 503, map[string]any{"error_code": "UNKNOWN", "error_message": "Busy."}, "2"},
+		{apiError{code: codeNotPDF, id: id}, 400, map[string]any{"error_code": "NOT_PDF", "error_message": "Only PDF files are supported.", "id": id.String()}, ""},
+		{apiError{code: codeIO, cause: secret}, 500, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. We’ll retry."}, ""},
+		{fmt.Errorf("wrapped: %w", apiError{code: codeForbidden}), 403, map[string]any{"error_code": "FORBIDDEN", "error_message": "This file isn’t yours."}, ""},
+		{apiError{code: "POISON", status: 503, line: "Busy.", after: 1500 * time.Millisecond}, 503, map[string]any{"error_code": "UNKNOWN", "error_message": "Busy."}, "2"},
 		{secret, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
 		{nil, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
 		{&holdfast.Error{Kind: holdfast.ErrNotFound, Message: "x"}, 404, map[string]any{"error_code": "UNKNOWN", "error_message": "There is no such file."}, ""},
 		{&holdfast.Error{Kind: holdfast.ErrPurged, Message: "x"}, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
 		{blob.ErrNotFound, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
 		{&holdfast.Error{Kind: holdfast.ErrConflict, Message: "x"}, 409, map[string]any{"error_code": "NOT_READY", "error_message": "Conversion not finished yet."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrThrottled, RetryAfter: 3 * time.Second}, 429, map[string]any{"error_code": "UNKNOWN", "error_message": "Too many requests. Try again shortly."}, "3"},
-		{&holdfast.Error{Kind: holdfast.ErrUnavailable, Cause: secret}, 503, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. Try again shortly."}, "5"},
+		{&holdfast.Error{Kind: holdfast.ErrThrottled, RetryAfter: 3 * time.Second}, 429, map[string]any{"error_code": "UNKNOWN", "error_message": "Too many requests. Please try again in a few seconds."}, "3"},
+		{&holdfast.Error{Kind: holdfast.ErrUnavailable, Cause: secret}, 503, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. Please try again in a few seconds."}, "5"},
 	}
 	a := &app{set: defaultSettings(t)}
 	for _, c := range cases {
 		w := httptest.NewRecorder()
-		a.fail(w, faultOf(c.err))
+		a.fail(w, apiErrorOf(c.err))
 		var body map[string]any
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 			t.Fatal(err)
@@ -299,32 +299,32 @@ func TestWhatAGatewaySaysIsShownOnlyIfItIsFitToBe(t *testing.T) {
 		"cannot open /var/lib/gateway/tmp/x.pdf": "", `C:\gateway\x.pdf is locked`: "", "password=hunter2 was refused": "", "<b>bold</b>": "",
 		"at main.convert() {goroutine 1}": "", strings.Repeat("long ", 60): "", "bell\x07": "", "right\u202eleft": "",
 	} {
-		expect(t, said, fit(said), want)
+		expect(t, said, displayable(said), want)
 	}
 	response := func(body string) *http.Response {
 		return &http.Response{StatusCode: 406, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	}
-	v := after(t, defaultSettings(t), 1, complaint(response(`{"code":"INVALID_MAPPING","message":"There is no mapping \"x\"."}`)), 0)
+	v := after(t, defaultSettings(t), 1, gatewayFailure(response(`{"code":"INVALID_MAPPING","message":"There is no mapping \"x\"."}`)), 0)
 	want := map[string]string{"http_status": "406", "gateway_http_status": "406", "gateway_code": "INVALID_MAPPING", gatewayMessage: `There is no mapping "x".`}
 	if diff := cmp.Diff(want, v.Failure.Context); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
-	v = after(t, defaultSettings(t), 1, complaint(response("<html>nginx</html>")), 0)
+	v = after(t, defaultSettings(t), 1, gatewayFailure(response("<html>nginx</html>")), 0)
 	expect(t, "markup", v.Failure.Context[gatewayMessage], "")
 }
 
-// Issue 7, acceptance: all that deals with failure is in one file under 250 lines.
-func TestFailureIsDealtWithInOneShortFile(t *testing.T) {
-	text, err := os.ReadFile("faults.go")
+// Issue 7, acceptance: everything about failures is in one file under 250 lines.
+func TestFailuresAreHandledInOneShortFile(t *testing.T) {
+	text, err := os.ReadFile("failures.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), "\n"); n >= 250 {
-		t.Errorf("faults.go has %d lines: under 250 are allowed", n)
+		t.Errorf("failures.go has %d lines: under 250 are allowed", n)
 	}
 	others, _ := filepath.Glob("*.go")
 	for _, name := range others {
-		if name == "faults.go" || strings.HasSuffix(name, "_test.go") {
+		if name == "failures.go" || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -333,7 +333,7 @@ func TestFailureIsDealtWithInOneShortFile(t *testing.T) {
 		}
 		for _, c := range (&settings{}).codes() {
 			if strings.Contains(string(text), `"`+c.Name+`"`) {
-				t.Errorf("%s knows the code %s by itself: faults.go is the place", name, c.Name)
+				t.Errorf("%s contains the code %s: it belongs in failures.go", name, c.Name)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
-// Numbers and times as people read them. The server says the same in the rows it renders first (page.go); a law compares the two.
+// Numbers and times for people. The server formats the first rows in the same way (format.go, page.go); a test compares the two.
 
-/** bytes says a size. */
+/** bytes formats a size. */
 export function bytes(n) {
   if (n < 1024) return n === 1 ? "1 byte" : `${n} bytes`;
   let value = n / 1024;
@@ -14,7 +14,7 @@ export function bytes(n) {
   return value < 10 && tenths % 10 !== 0 ? `${Math.floor(tenths / 10)}.${tenths % 10} ${unit}` : `${Math.floor(value)} ${unit}`;
 }
 
-/** age says how long ago an instant was. */
+/** age formats how long ago an instant was. */
 export function age(instant, now = Date.now()) {
   const seconds = Math.max(0, Math.floor((now - Date.parse(instant)) / 1000));
   if (seconds < 10) return "just now";
@@ -25,14 +25,14 @@ export function age(instant, now = Date.now()) {
   return days === 1 ? "1 day ago" : `${days} days ago`;
 }
 
-/** until says how long it is to an instant; nothing when it has come. */
+/** until formats the time until an instant; "" when it is past. */
 export function until(instant, now = Date.now()) {
   const seconds = Math.ceil((Date.parse(instant) - now) / 1000);
   if (seconds <= 0) return "";
   return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
 }
 
-/** files counts files. */
+/** files formats a number of files. */
 export function files(n) {
   return n === 1 ? "1 file" : `${n} files`;
 }

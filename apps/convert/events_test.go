@@ -57,13 +57,13 @@ func (l *listener) hear(line string, name *string) {
 	if event, ok := strings.CutPrefix(line, "event: "); ok {
 		*name = event
 	}
-	var told struct {
+	var event struct {
 		Data struct {
 			Job holdfast.ID `json:"job"`
 		} `json:"data"`
 	}
-	if data, ok := strings.CutPrefix(line, "data: "); ok && strings.HasPrefix(*name, "job.") && json.Unmarshal([]byte(data), &told) == nil {
-		l.names = append(l.names, strings.TrimPrefix(*name, "job.")+" "+told.Data.Job.String())
+	if data, ok := strings.CutPrefix(line, "data: "); ok && strings.HasPrefix(*name, "job.") && json.Unmarshal([]byte(data), &event) == nil {
+		l.names = append(l.names, strings.TrimPrefix(*name, "job.")+" "+event.Data.Job.String())
 	}
 }
 
@@ -85,7 +85,7 @@ func (l *listener) text() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// C11: live rows. E15: an event for each transition, told to the job's owner and to nobody else.
+// C11: live rows. E15: an event for each transition, sent only to the owner of the job.
 func TestAJobsWayIsToldToItsOwnerAndToNobodyElse(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address, quick)
@@ -108,14 +108,14 @@ func TestAJobsWayIsToldToItsOwnerAndToNobodyElse(t *testing.T) {
 		}
 		for _, hidden := range []string{theirs.String(), other.owner, "secret", "gateway_message"} {
 			if strings.Contains(me.text(), hidden) {
-				t.Errorf("%q is told to somebody else:\n%s", hidden, me.text())
+				t.Errorf("the stream contains %q:\n%s", hidden, me.text())
 			}
 		}
 		if strings.Contains(them.text(), id.String()) {
-			t.Errorf("a job is told to somebody else:\n%s", them.text())
+			t.Errorf("another owner receives events of the job:\n%s", them.text())
 		}
 		if !strings.Contains(me.text(), "GW_5XX") {
-			t.Errorf("the code is not told:\n%s", me.text())
+			t.Errorf("the code is missing:\n%s", me.text())
 		}
 		// Asking for more does not help.
 		mine.asks("GET", "/api/events?owner=*&after=x").is(400, "UNKNOWN")
@@ -123,7 +123,7 @@ func TestAJobsWayIsToldToItsOwnerAndToNobodyElse(t *testing.T) {
 	})
 }
 
-// C12: what expired is told while it happens.
+// C12: the expiry of a file is an event.
 func TestAManualRetryAndAnExpiryAreTold(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.KeepResult = time.Second })
 	c := newCaller(t, s.served())
@@ -143,7 +143,7 @@ func TestAManualRetryAndAnExpiryAreTold(t *testing.T) {
 	})
 	expect(t, "the result", c.get(id).Result, fileExpired)
 	if !strings.Contains(l.text(), "manual") {
-		t.Errorf("the retry is not told:\n%s", l.text())
+		t.Errorf("the event of the retry is missing:\n%s", l.text())
 	}
 }
 
@@ -153,7 +153,7 @@ func TestAFrontThatClosesSendsItsListenersAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := handler.(*front)
+	f := handler.(*webHandler)
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

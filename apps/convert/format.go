@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Numbers and times as people read them.
+// Numbers and times for people. page/format.js formats the same way; a test compares the two.
 
-// bulk says a number of bytes. It rounds down: nothing is said to be larger than it is.
-func bulk(n int64) string {
+// formatBytes formats a number of bytes. It rounds down.
+func formatBytes(n int64) string {
 	if n < 1<<10 {
-		return counted(int(n), "byte", "bytes")
+		return plural(int(n), "byte", "bytes")
 	}
 	unit := int64(1 << 10)
 	names := []string{"KB", "MB", "GB"}
@@ -23,8 +23,8 @@ func bulk(n int64) string {
 	return fmt.Sprintf("%d %s", n/unit, names[0])
 }
 
-// age says how long ago an instant was.
-func age(at, now time.Time) string {
+// formatAge formats how long ago a time was.
+func formatAge(at, now time.Time) string {
 	switch past := now.Sub(at); {
 	case past < 10*time.Second:
 		return "just now"
@@ -35,26 +35,26 @@ func age(at, now time.Time) string {
 	case past < 24*time.Hour:
 		return fmt.Sprintf("%d h ago", past/time.Hour)
 	default:
-		return counted(int(past/(24*time.Hour)), "day ago", "days ago")
+		return plural(int(past/(24*time.Hour)), "day ago", "days ago")
 	}
 }
 
-// lasting says how long something is kept.
-func lasting(d time.Duration) string {
+// formatPeriod formats a retention period.
+func formatPeriod(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
-		return counted(int(d/(24*time.Hour)), "day", "days")
+		return plural(int(d/(24*time.Hour)), "day", "days")
 	case d >= time.Hour:
-		return counted(int(d/time.Hour), "hour", "hours")
+		return plural(int(d/time.Hour), "hour", "hours")
 	case d >= time.Minute:
-		return counted(int(d/time.Minute), "minute", "minutes")
+		return plural(int(d/time.Minute), "minute", "minutes")
 	default:
-		return counted(int(d/time.Second), "second", "seconds")
+		return plural(int(d/time.Second), "second", "seconds")
 	}
 }
 
-// counted says a number of things.
-func counted(n int, one, many string) string {
+// plural formats a number of things.
+func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -72,7 +72,7 @@ func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
 // old has the store be known for a year.
 func (s *shelf) old() {
 	s.Helper()
-	body, _ := json.Marshal(broom{Since: time.Now().AddDate(-1, 0, 0)})
+	body, _ := json.Marshal(sweepState{Since: time.Now().AddDate(-1, 0, 0)})
 	if err := s.store.Keep(s.Context(), holdfast.Change{Records: []holdfast.Record{{Room: roomSweep, Name: nameSweep, Body: body}}}); err != nil {
 		s.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func (s *shelf) there(among blob.Store, key string, want bool) {
 	}
 }
 
-// stands is what became of a job's files, in short.
-func (s *shelf) stands(id holdfast.ID) (source, result string) {
+// fileStates returns the states of a job's files.
+func (s *shelf) fileStates(id holdfast.ID) (source, result string) {
 	s.Helper()
-	f, err := s.standing(s.Context(), s.job(id))
+	f, err := s.checkFiles(s.Context(), s.job(id))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (s *shelf) stands(id holdfast.ID) (source, result string) {
 
 func (s *shelf) expectFiles(id holdfast.ID, source, result string) {
 	s.Helper()
-	if a, b := s.stands(id); a != source || b != result {
+	if a, b := s.fileStates(id); a != source || b != result {
 		s.Errorf("the source is %s and the result %s; want %s and %s", a, b, source, result)
 	}
 }
@@ -120,7 +120,7 @@ func TestStandingTellsWhatBecameOfFiles(t *testing.T) {
 		s.becomes(first, holdfast.Complete)
 		s.becomes(second, holdfast.Complete)
 		s.expectFiles(first, fileAvailable, fileAvailable)
-		f, err := s.standing(s.Context(), s.job(first))
+		f, err := s.checkFiles(s.Context(), s.job(first))
 		if err != nil || f.Source.Size != int64(len(samplePDF(1))) || f.Result.Size == 0 {
 			t.Errorf("%+v, %v", f, err)
 		}
@@ -144,7 +144,7 @@ func TestStandingTellsWhatBecameOfFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.expectFiles(second, fileMissing, fileMissing)
-		if f, err := s.keptFiles(s.Context(), s.job(second), false); err != nil || f.Source.State != fileAvailable || f.Result.State != fileAvailable {
+		if f, err := s.filesOf(s.Context(), s.job(second), false); err != nil || f.Source.State != fileAvailable || f.Result.State != fileAvailable {
 			t.Errorf("who need not be certain goes by the store alone: %+v, %v", f, err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestSourceAndResultExpireApart(t *testing.T) {
 		id := s.enters(1)
 		s.becomes(id, holdfast.Complete)
 		look := func() string {
-			f, err := s.standing(context.Background(), s.job(id))
+			f, err := s.checkFiles(context.Background(), s.job(id))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,12 +212,12 @@ func TestOnlyTheFilesOfTheJobItselfExpire(t *testing.T) {
 	}
 }
 
-// C12: what was said to expire at an instant has expired then; that it is deleted some seconds later is nobody's business.
+// C12: a file counts as expired from the promised time on, even if it is deleted some seconds later.
 func TestAFileWhoseTimeIsUpHasExpiredBeforeItIsDeleted(t *testing.T) {
 	now := time.Now()
 	for left, want := range map[time.Duration]string{-time.Second: fileExpired, 0: fileExpired, time.Second: fileAvailable} {
 		kept := []holdfast.Artifact{{Name: artifactSource}, {Name: artifactResult, ExpireAt: now.Add(left)}}
-		expect(t, fmt.Sprint("with ", left, " left"), recorded(kept, artifactResult, now).State, want)
-		expect(t, "without an end", recorded(kept, artifactSource, now).State, fileAvailable)
+		expect(t, fmt.Sprint("with ", left, " left"), recordedState(kept, artifactResult, now).State, want)
+		expect(t, "without an end", recordedState(kept, artifactSource, now).State, fileAvailable)
 	}
 }

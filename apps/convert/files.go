@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 )
 
-// keepSource has the PDF of a job expire in its time, which begins now. keepResult does so for its XML (C12).
+// keepSource records the PDF of a job in the store, which starts its retention period. keepResult does so for its XML (C12).
 func (a *app) keepSource(ctx context.Context, id holdfast.ID, key string, size int64) error {
 	return a.keepFile(ctx, holdfast.Artifact{Job: id, Name: artifactSource, Ref: key, Size: size, ExpireIn: a.set.KeepSource})
 }
@@ -23,23 +23,23 @@ func (a *app) keepFile(ctx context.Context, file holdfast.Artifact) error {
 	return a.jobs.Keep(ctx, holdfast.Change{Artifacts: []holdfast.Artifact{file}})
 }
 
-// expire deletes a file whose time is up. The PDF of a job that has not ended stays until it has, and then the sweep deletes it: a gateway that is away for longer
-// than PDFs are kept costs nobody a conversion.
+// expire deletes a file whose retention period is over. The PDF of a job that has not ended is kept; the sweep deletes it after the end of the job. So a gateway outage
+// that is longer than the retention period loses no conversion.
 func (a *app) expire(ctx context.Context, file holdfast.Artifact) error {
 	switch file.Name {
 	case artifactSource:
-		if live, err := a.live(ctx, file.Job); live || err != nil {
+		if live, err := a.isLive(ctx, file.Job); live || err != nil {
 			return err
 		}
 		return a.uploads.Delete(ctx, sourceKey(file.Job))
 	case artifactResult:
 		return a.results.Delete(ctx, resultKey(file.Job))
 	}
-	return fmt.Errorf("%q is no file of a conversion: whoever kept it must delete it", file.Name)
+	return fmt.Errorf("artifact %q does not belong to the converter: delete it in the application that recorded it", file.Name)
 }
 
-// live reports whether a job exists and has not ended.
-func (a *app) live(ctx context.Context, id holdfast.ID) (bool, error) {
+// isLive reports whether a job exists and has not ended.
+func (a *app) isLive(ctx context.Context, id holdfast.ID) (bool, error) {
 	job, err := a.jobs.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
 		return false, nil
@@ -47,24 +47,24 @@ func (a *app) live(ctx context.Context, id holdfast.ID) (bool, error) {
 	return err == nil && !job.State.Terminal(), err
 }
 
-// files is what became of the files of a job.
-type files struct{ Source, Result file }
+// A jobFiles is the state of a job's two files.
+type jobFiles struct{ Source, Result fileState }
 
-// A file is one of them.
-type file struct {
+// A fileState is the state of one file.
+type fileState struct {
 	State    string    // fileAvailable, ...
-	Size     int64     // 0 when nobody knows
-	ExpireAt time.Time // when its time is up, or was; zero: never
+	Size     int64     // 0 when unknown
+	ExpireAt time.Time // the end of its retention period; zero: never
 }
 
-// standing tells what became of a job's files, for certain: storage is asked whether they are there.
-func (a *app) standing(ctx context.Context, job holdfast.Job) (files, error) {
-	return a.keptFiles(ctx, job, true)
+// checkFiles returns the state of a job's files and asks the storage whether they exist.
+func (a *app) checkFiles(ctx context.Context, job holdfast.Job) (jobFiles, error) {
+	return a.filesOf(ctx, job, true)
 }
 
-// keptFiles tells what became of a job's files. Unless it has to be certain, what should be there is taken to be there.
-func (a *app) keptFiles(ctx context.Context, job holdfast.Job, certain bool) (files, error) {
-	f := files{Source: file{State: fileNone}, Result: file{State: fileNone}}
+// filesOf returns the state of a job's files as the store has it. With verify, it also asks the storage whether the files exist.
+func (a *app) filesOf(ctx context.Context, job holdfast.Job, verify bool) (jobFiles, error) {
+	f := jobFiles{Source: fileState{State: fileNone}, Result: fileState{State: fileNone}}
 	if job.Kind != (Conversion{}).Kind() {
 		return f, nil
 	}
@@ -72,23 +72,23 @@ func (a *app) keptFiles(ctx context.Context, job holdfast.Job, certain bool) (fi
 	if err != nil {
 		return f, err
 	}
-	f.Source = recorded(kept, artifactSource, job.AsOf)
+	f.Source = recordedState(kept, artifactSource, job.AsOf)
 	if f.Source.State == fileExpired && !job.State.Terminal() {
 		f.Source.State = fileAvailable // see expire
 	}
 	if job.State == holdfast.Complete {
-		f.Result = recorded(kept, artifactResult, job.AsOf)
+		f.Result = recordedState(kept, artifactResult, job.AsOf)
 	}
-	if !certain {
+	if !verify {
 		return f, nil
 	}
 	return f, errors.Join(f.Source.confirm(ctx, a.uploads, sourceKey(job.ID)), f.Result.confirm(ctx, a.results, resultKey(job.ID)))
 }
 
-// recorded is what the store says of a file that was made. One whose time is up has expired, though it may take some seconds until it is deleted. One that the
-// store says nothing of will be kept by the sweep.
-func recorded(kept []holdfast.Artifact, name string, now time.Time) file {
-	f := file{State: fileAvailable}
+// recordedState returns the state of a file as the store has it. A file past its retention period counts as expired, although it may take some seconds until it is
+// deleted. A file without a record counts as available; the sweep will record it.
+func recordedState(kept []holdfast.Artifact, name string, now time.Time) fileState {
+	f := fileState{State: fileAvailable}
 	if i := indexOf(kept, name); i >= 0 {
 		f.Size, f.ExpireAt = kept[i].Size, kept[i].ExpireAt
 		if due := f.ExpireAt; !kept[i].ExpiredAt.IsZero() || !due.IsZero() && !due.After(now) {
@@ -107,12 +107,13 @@ func indexOf(kept []holdfast.Artifact, name string) int {
 	return -1
 }
 
-// confirm looks whether a file is there that should be. One whose time was up this moment is deleted before that is written down.
-func (f *file) confirm(ctx context.Context, among blob.Store, key string) error {
+// confirm asks the storage whether an available file exists. If it does not and its retention period is over, it has just expired: retention deletes a file before it
+// records that.
+func (f *fileState) confirm(ctx context.Context, in blob.Store, key string) error {
 	if f.State != fileAvailable {
 		return nil
 	}
-	info, err := among.Stat(ctx, key)
+	info, err := in.Stat(ctx, key)
 	switch {
 	case err == nil:
 		f.Size = info.Size

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// smallPDF is a PDF of one empty page, whose cross-references nobody minds here.
+// smallPDF is a PDF of one empty page, whose cross-references are wrong, which does not matter here.
 const smallPDF = "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n" +
 	"3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]>>\nendobj\nxref\n0 4\n0000000000 65535 f \ntrailer\n<</Size 4/Root 1 0 R/ID[<00ff><00ff>]>>\nstartxref\n170\n%%EOF\n"
 
@@ -32,7 +32,7 @@ func zipOf(t testing.TB, comment string) string {
 
 // judge reads a file through a shape, in pieces of so many bytes.
 func judge(file string, piece int) error {
-	s := &shape{from: strings.NewReader(file)}
+	s := &pdfChecker{from: strings.NewReader(file)}
 	_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{s}, make([]byte, piece))
 	return err
 }
@@ -115,7 +115,7 @@ func hostileFiles(t testing.TB) map[string]string {
 }
 
 func TestWrongMagicIsSeenBeforeTheRestIsRead(t *testing.T) {
-	s := &shape{from: io.MultiReader(strings.NewReader("GIF89a; not one of ours"), iotest.ErrReader(errors.New("read on")))}
+	s := &pdfChecker{from: io.MultiReader(strings.NewReader("GIF89a; not one of ours"), iotest.ErrReader(errors.New("read on")))}
 	if _, err := io.Copy(io.Discard, s); !errors.As(err, new(notPDF)) {
 		t.Error(err)
 	}
@@ -123,7 +123,7 @@ func TestWrongMagicIsSeenBeforeTheRestIsRead(t *testing.T) {
 
 func TestWhatKeepsAFileFromBeingReadIsNotTakenForItsShape(t *testing.T) {
 	broken := errors.New("broken")
-	s := &shape{from: io.MultiReader(strings.NewReader(smallPDF), iotest.ErrReader(broken))}
+	s := &pdfChecker{from: io.MultiReader(strings.NewReader(smallPDF), iotest.ErrReader(broken))}
 	if _, err := io.Copy(io.Discard, s); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -138,7 +138,7 @@ func FuzzShape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte, piece uint16) {
 		whole := judge(string(file), len(file)+1)
 		pieces := judge(string(file), int(piece%4096)+1)
-		s := &shape{from: iotest.DataErrReader(bytes.NewReader(file))}
+		s := &pdfChecker{from: iotest.DataErrReader(bytes.NewReader(file))}
 		got, together := io.ReadAll(s)
 		if (whole == nil) != (pieces == nil) || whole != nil && (whole.Error() != pieces.Error() || together == nil || whole.Error() != together.Error()) {
 			t.Fatalf("as a whole: %v; in pieces of %d: %v; with its end: %v", whole, piece%4096+1, pieces, together)

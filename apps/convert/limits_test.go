@@ -34,7 +34,7 @@ func TestUploadsAreLimitedForEachSessionAndAddress(t *testing.T) {
 			taken++
 		}
 	}
-	if want := 3*addressRates - 3; taken != want {
+	if want := 3*addressFactor - 3; taken != want {
 		t.Errorf("%d uploads of new sessions from one address were taken, want %d", taken, want)
 	}
 }
@@ -42,7 +42,7 @@ func TestUploadsAreLimitedForEachSessionAndAddress(t *testing.T) {
 func TestOneVisitorDoesNotTakeThePlacesOfAll(t *testing.T) {
 	s := newScene(t, "", func(s *settings) { s.MaxUploads = 8 })
 	join := func(owner, remote string) error {
-		_, err := s.mayUpload(owner, remote)
+		_, err := s.admitUpload(owner, remote)
 		return err
 	}
 	for range 2 {
@@ -50,28 +50,28 @@ func TestOneVisitorDoesNotTakeThePlacesOfAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect(t, "a third upload of a session", join("a", "192.0.2.2:1"), error(crowdedByOne))
+	expect(t, "a third upload of a session", join("a", "192.0.2.2:1"), error(tooManyOfOwner))
 	for _, owner := range []string{"b", "c"} {
 		if err := join(owner, "192.0.2.1:1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect(t, "a fifth upload of an address", join("d", "192.0.2.1:1"), error(crowdedByOne))
+	expect(t, "a fifth upload of an address", join("d", "192.0.2.1:1"), error(tooManyOfOwner))
 	for _, owner := range []string{"e", "f", "g", "h"} {
 		if err := join(owner, "192.0.2."+owner+":1"); err != nil { // addresses that cannot be read are one
 			t.Fatal(err)
 		}
 	}
-	expect(t, "a ninth upload", join("i", "192.0.2.9:1"), error(crowded))
+	expect(t, "a ninth upload", join("i", "192.0.2.9:1"), error(tooBusy))
 
-	for range mostStreams / ownerShare {
-		if _, err := s.mayFollow("a", "192.0.2.1:1"); err != nil {
+	for range maxStreams / ownerShare {
+		if _, err := s.admitStream("a", "192.0.2.1:1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.mayFollow("a", "192.0.2.1:1")
+	_, err := s.admitStream("a", "192.0.2.1:1")
 	expect(t, "one stream more", err, error(tooManyStreams))
-	leave, err := s.mayFollow("b", "192.0.2.1:1")
+	leave, err := s.admitStream("b", "192.0.2.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestBadKeysAreSlowedAndGoodOnesAreNot(t *testing.T) {
 		last := 0
 		for range badKeysPerMinute + 5 {
 			_, _, err := s.visit("GET", carries(bad))
-			last = faultOf(err).status
+			last = apiErrorOf(err).status
 		}
 		expect(t, "after many times "+bad, last, http.StatusTooManyRequests)
 	}
@@ -143,7 +143,7 @@ func TestBehindATrustedProxyTheVisitorsAddressCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := handler.(*front)
+	site := handler.(*webHandler)
 	defer site.Close()
 	seen := ""
 	site.inner = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = limit.Network(r.RemoteAddr).String() })
@@ -155,27 +155,27 @@ func TestBehindATrustedProxyTheVisitorsAddressCounts(t *testing.T) {
 }
 
 // All processes on one store know each other's sessions.
-func TestTheSealIsMadeOnceForAStore(t *testing.T) {
+func TestTheSessionKeyIsCreatedOncePerStore(t *testing.T) {
 	jobs, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer jobs.Close()
-	var all [4]sealKeeper
-	seals := make(chan seal, len(all))
+	var all [4]sessionKeyCache
+	keys := make(chan sessionKey, len(all))
 	for i := range all {
 		go func() {
 			s, err := all[i].read(context.Background(), jobs)
 			if err != nil {
 				t.Error(err)
 			}
-			seals <- s
+			keys <- s
 		}()
 	}
-	first := <-seals
+	first := <-keys
 	for range len(all) - 1 {
-		if s := <-seals; len(s) != sealBytes || !s.fits(first.session()) {
-			t.Error("two processes have different seals")
+		if s := <-keys; len(s) != sessionKeyBytes || !s.verify(first.newSession()) {
+			t.Error("two processes have different session keys")
 		}
 	}
 }
