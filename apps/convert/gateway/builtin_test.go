@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// made has a mapping make XML.
+// made returns the XML of a document.
 func made(t *testing.T, m mapping, d *pdf.Document) []byte {
 	t.Helper()
 	var text bytes.Buffer
@@ -33,7 +33,7 @@ func words(x, y float64, texts ...string) (l pdf.Line) {
 
 func block(lines ...pdf.Line) pdf.Block { return pdf.Block{Box: lines[0].Box, Lines: lines} }
 
-// oddDocument holds what a hostile PDF can put into every place.
+// oddDocument has hostile values in every field.
 func oddDocument() *pdf.Document {
 	evil := "\x00\x01\x1f<a href=\"x\">&amp;]]>\xff\xc0\xaf\ufffe\U0010ffff\r\n\t '"
 	return &pdf.Document{
@@ -103,13 +103,13 @@ func TestLayoutSaysWhereWordsStandAndInWhichFont(t *testing.T) {
 
 func TestFieldsAreTheFormAndWhatThePDFTellsOfItself(t *testing.T) {
 	d := &pdf.Document{Version: "2.0", Pages: make([]pdf.Page, 3),
-		About:  pdf.About{Title: "A & B", Producer: "Somebody", Created: "2024-02-29T13:30:00+01:00"},
+		About:  pdf.About{Title: "A & B", Producer: "ACME", Created: "2024-02-29T13:30:00+01:00"},
 		Fields: []pdf.Field{{Name: "person.name", Kind: "text", Value: "Ada", Page: 1}, {Name: "agreed", Kind: "checkbox"}, {Name: "new", Kind: "hologram", Value: "x"}}}
 	want := `<?xml version="1.0" encoding="UTF-8"?>
 <document xmlns="urn:holdfast:convert:fields" pdf="2.0" pages="3">
   <metadata>
     <title>A &amp; B</title>
-    <producer>Somebody</producer>
+    <producer>ACME</producer>
     <created>2024-02-29T13:30:00+01:00</created>
   </metadata>
   <form>

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 
-// A cell is a text and where it stands, in points from the upper left corner.
+// A cell is a text and its position, in points from the upper left corner.
 type cell struct {
 	x, y float64
 	text string
 }
 
-// invoiceCells are what is printed on the invoice that the page about mappings shows.
+// invoiceCells are the texts of the invoice in docs/mappings.md.
 var invoiceCells = []cell{
 	{50, 60, "Invoice No. A-4711"}, {400, 60, "Date 29.02.2024"},
 	{50, 110, "Customer M\xfcller & S\xf6hne"}, {50, 125, "Am Markt 1"}, {50, 140, "12345 Musterstadt"},
@@ -28,7 +28,7 @@ var invoiceCells = []cell{
 	{50, 350, "Note: payable within"}, {50, 364, "ten days. Thank you!"},
 }
 
-// printed makes a PDF of cells, in Helvetica of 12 points, by Ada.
+// printed returns a PDF of cells in Helvetica, 12 points, with the author Ada.
 func printed(cells ...cell) []byte {
 	content := "BT /F1 12 Tf\n"
 	for _, c := range cells {
@@ -76,8 +76,8 @@ const invoiceXML = `<?xml version="1.0" encoding="UTF-8"?>
 </invoice>
 `
 
-// own reads a mapping from a text.
-func own(t *testing.T, text string) mapping {
+// parse parses a custom mapping.
+func parse(t *testing.T, text string) mapping {
 	t.Helper()
 	m, err := parseMapping("own.yaml", []byte(text))
 	if err != nil {
@@ -86,7 +86,7 @@ func own(t *testing.T, text string) mapping {
 	return m
 }
 
-func TestAnOwnMappingTakesAnInvoiceApartWithEveryReader(t *testing.T) {
+func TestACustomMappingReadsAnInvoiceWithEveryReader(t *testing.T) {
 	for _, r := range pdf.Readers() {
 		t.Run(r.Name(), func(t *testing.T) {
 			s := serve(t, Config{Mappings: "testdata", Reader: r.Name()})
@@ -99,7 +99,7 @@ func TestAnOwnMappingTakesAnInvoiceApartWithEveryReader(t *testing.T) {
 	}
 }
 
-func TestAPDFWithoutWhatAMappingNeedsIsRefusedByName(t *testing.T) {
+func TestAPDFWithoutARequiredValueIsRefused(t *testing.T) {
 	s := serve(t, Config{Mappings: "testdata"})
 	got := s.convert(t, "invoice", printed(invoiceCells[5:]...))
 	got.refused(t, 400, codeMissing)
@@ -129,7 +129,7 @@ func TestThePageAboutMappingsShowsWhatIsTested(t *testing.T) {
 	}
 }
 
-// letter is a document to pick from: two pages, the first with two columns.
+// letter is a sample document: two pages, the first with two columns.
 func letter() *pdf.Document {
 	return &pdf.Document{
 		Version: "1.7",
@@ -174,7 +174,7 @@ func TestEachWayToPickAValue(t *testing.T) {
 		{"an optional value is left out", `{element: v, find: nowhere}`, ``},
 	} {
 		t.Run(c.law, func(t *testing.T) {
-			m := own(t, "name: own\nroot: r\nelements:\n  - "+c.rule+"\n")
+			m := parse(t, "name: own\nroot: r\nelements:\n  - "+c.rule+"\n")
 			text := made(t, m, letter())
 			valid(t, m.schema, text)
 			_, flat, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(string(text), "\n", ""), "  ", ""), `xmlns="urn:holdfast:mapping:own"`)
@@ -190,7 +190,7 @@ func TestEachWayToPickAValue(t *testing.T) {
 }
 
 func TestARequiredValueIsNamedByItsPath(t *testing.T) {
-	m := own(t, `
+	m := parse(t, `
 name: own
 root: r
 elements:

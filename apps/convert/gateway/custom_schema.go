@@ -5,8 +5,8 @@ import (
 	"bytes"
 )
 
-// schema makes the schema that the plan's XML is valid against.
-func (p plan) schema() []byte {
+// schema returns the XML schema of the mapping.
+func (p customMapping) schema() []byte {
 	var text bytes.Buffer
 	w := &writer{to: bufio.NewWriter(&text)}
 	w.begin()
@@ -16,19 +16,19 @@ func (p plan) schema() []byte {
 	w.close("xs:annotation")
 	w.schemaElement(p.root)
 	w.close("xs:schema")
-	_ = w.end() // memory takes everything
+	_ = w.end() // a write to memory cannot fail
 	return text.Bytes()
 }
 
-// schemaElement describes the element of a rule, with how often it may be where it stands. The root has no such thing.
-func (w *writer) schemaElement(r rule, often ...attribute) {
+// schemaElement describes the element of a rule, with how often it may occur. The root has no occurrences.
+func (w *writer) schemaElement(r rule, occurs ...attribute) {
 	attributes := r.schemaAttributes()
-	about := append([]attribute{{"name", r.name}}, often...)
+	about := append([]attribute{{"name", r.name}}, occurs...)
 	switch {
-	case !r.holds() && len(attributes) == 0 && len(often) > 0:
+	case !r.hasChildren() && len(attributes) == 0 && len(occurs) > 0:
 		w.leaf("xs:element", "", append(about, attribute{"type", "xs:string"})...)
 		return
-	case r.holds() || len(often) == 0:
+	case r.hasChildren() || len(occurs) == 0:
 		w.open("xs:element", about...)
 		w.open("xs:complexType")
 		w.schemaContent(r)
@@ -58,19 +58,19 @@ func (w *writer) schemaContent(r rule) {
 		if inner.attribute {
 			continue
 		}
-		least, most := "0", "1"
+		minOccurs, maxOccurs := "0", "1"
 		if inner.required || inner.fallback != "" {
-			least = "1"
+			minOccurs = "1"
 		}
 		if inner.each {
-			most = "unbounded"
+			maxOccurs = "unbounded"
 		}
-		w.schemaElement(inner, attribute{"minOccurs", least}, attribute{"maxOccurs", most})
+		w.schemaElement(inner, attribute{"minOccurs", minOccurs}, attribute{"maxOccurs", maxOccurs})
 	}
 	w.close("xs:sequence")
 }
 
-// schemaAttributes are those that an element may have or must have.
+// schemaAttributes describes the attributes of an element.
 func (r rule) schemaAttributes() (all [][]attribute) {
 	if r.groups == groupsAttributes {
 		for _, name := range r.groupNames() {

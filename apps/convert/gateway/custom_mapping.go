@@ -8,25 +8,25 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// A plan is a mapping of the user's own, as its file says it.
-type plan struct {
+// A customMapping is a parsed custom mapping.
+type customMapping struct {
 	name, title, space string
-	root               rule // always there
+	root               rule // always written
 }
 
-// A rule says what an element or an attribute is made of.
+// A rule defines an element or an attribute.
 type rule struct {
 	name      string
 	attribute bool
 	line      int // in its file
 
-	// Where it looks: narrower than the rule around it.
+	// Where it searches, within the scope of the enclosing rule.
 	pages  pageRange
 	region *pdf.Box
 
-	// What it takes from there. When all are empty it takes what is in the region, or only holds others.
-	find   []*regexp.Regexp // the first that matches counts
-	in     string           // row, line or page: what each of them is matched with
+	// What it reads there. If all are empty, it reads the text of the region, or has only child elements.
+	find   []*regexp.Regexp // the first that matches is used
+	in     string           // row, line or page: the texts that they are matched against
 	groups string           // what named groups become: elements or attributes
 	field  string
 	about  string
@@ -34,9 +34,9 @@ type rule struct {
 
 	each     bool // all matches, not only the first
 	required bool
-	fallback string // when there is nothing
+	fallback string // used when no value is found
 
-	rules []rule // inside the element; they look only at what it found
+	rules []rule // inside the element; they search only in its match
 }
 
 // A node is an element as it will be written.
@@ -49,8 +49,8 @@ type node struct {
 
 func (n node) empty() bool { return n.text == "" && len(n.attributes) == 0 && len(n.nodes) == 0 }
 
-// write makes XML of a document as the plan says. What is required and not there is a refusal that names it.
-func (p plan) write(w *writer, d *pdf.Document) error {
+// write writes the XML of a document. If a required value is missing, it returns a refusal that names the element.
+func (p customMapping) write(w *writer, d *pdf.Document) error {
 	root := node{name: p.root.name, attributes: []attribute{{"xmlns", p.space}}}
 	if err := p.root.fill(&root, view{document: d, pages: wholePages(d)}, p.root.name); err != nil {
 		return err
@@ -71,10 +71,10 @@ func (w *writer) node(n node) {
 	w.close(n.name)
 }
 
-// fill puts into a node what the rules inside its own find.
+// fill adds the results of the inner rules to a node.
 func (r rule) fill(n *node, from view, path string) error {
 	for _, inner := range r.rules {
-		found, err := inner.make(from, path+"/"+inner.step())
+		found, err := inner.nodes(from, path+"/"+inner.step())
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r rule) fill(n *node, from view, path string) error {
 	return nil
 }
 
-// step is how a rule is called in a path.
+// step returns the name of a rule in a path.
 func (r rule) step() string {
 	if r.attribute {
 		return "@" + r.name
@@ -97,9 +97,9 @@ func (r rule) step() string {
 	return r.name
 }
 
-// make makes the nodes of a rule: one or none, or as many as there are for one that says each.
-func (r rule) make(from view, path string) ([]node, error) {
-	made, err := r.look(from.only(r.pages, r.region), path)
+// nodes returns the nodes of a rule: at most one, or all matches for a rule with each.
+func (r rule) nodes(from view, path string) ([]node, error) {
+	made, err := r.extract(from.only(r.pages, r.region), path)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +108,13 @@ func (r rule) make(from view, path string) ([]node, error) {
 		made = []node{{name: r.name, text: r.fallback}}
 	}
 	if len(made) == 0 && r.required {
-		return nil, refuse(codeMissing, "The mapping needs "+path+", and the PDF holds nothing for it.")
+		return nil, refuse(codeMissing, "The mapping requires "+path+", and the PDF has no value for it.")
 	}
 	return made, nil
 }
 
-// look takes what the rule wants from where it looks.
-func (r rule) look(from view, path string) ([]node, error) {
+// extract reads the values of a rule in its scope.
+func (r rule) extract(from view, path string) ([]node, error) {
 	if len(r.find) > 0 {
 		return r.match(from, path)
 	}
@@ -123,17 +123,17 @@ func (r rule) look(from view, path string) ([]node, error) {
 	case r.field != "":
 		n.text = from.field(r.field)
 	case r.about != "":
-		n.text = tidy(aboutValue(from.document, r.about))
+		n.text = normalise(aboutValue(from.document, r.about))
 	case r.fixed != "":
 		n.text = r.fixed
-	case r.region != nil && !r.holds():
-		n.text = tidy(from.text())
+	case r.region != nil && !r.hasChildren():
+		n.text = normalise(from.text())
 	}
 	err := r.fill(&n, from, path)
 	return []node{n}, err
 }
 
-// match makes a node of each match, or of the first.
+// match returns a node for each match.
 func (r rule) match(from view, path string) (made []node, err error) {
 	for _, found := range r.matches(from) {
 		n := r.node(found)
@@ -145,15 +145,15 @@ func (r rule) match(from view, path string) (made []node, err error) {
 	return made, nil
 }
 
-// A match is what a pattern found.
+// A match is one match of a pattern.
 type match struct {
 	pattern *regexp.Regexp
 	text    string   // all of it
-	groups  []string // as the pattern numbers them
+	groups  []string // by the pattern's group numbers
 }
 
-// matches finds all that the rule wants. A pattern further down counts only where those above it find nothing: nothing at all when one match is wanted,
-// nothing in the same row, line or page when all are.
+// matches returns all matches for a rule with each, otherwise the first. A later pattern is used only if the earlier ones match nothing: nothing in the same row, line or
+// page for a rule with each, and nothing at all otherwise.
 func (r rule) matches(from view) (all []match) {
 	units := from.units(r.in)
 	if r.each {
@@ -173,10 +173,10 @@ func (r rule) matches(from view) (all []match) {
 	return nil
 }
 
-// first gives the matches of the first pattern that has some.
-func (r rule) first(unit string, most int) (all []match) {
+// first returns up to limit matches of the first pattern that matches; -1 means all.
+func (r rule) first(unit string, limit int) (all []match) {
 	for _, pattern := range r.find {
-		for _, groups := range pattern.FindAllStringSubmatch(unit, most) {
+		for _, groups := range pattern.FindAllStringSubmatch(unit, limit) {
 			all = append(all, match{pattern, groups[0], groups})
 		}
 		if all != nil {
@@ -186,14 +186,14 @@ func (r rule) first(unit string, most int) (all []match) {
 	return nil
 }
 
-// node makes an element of a match. Named groups become elements or attributes; without them the first group is the text, or else the whole match. One
-// that holds elements has no text of its own.
+// node returns the element of a match. Named groups become child elements or attributes. The text is the unnamed group or, if there are no groups, the whole match. An
+// element with child elements has no text.
 func (r rule) node(m match) node {
 	n := node{name: r.name}
 	for _, name := range r.groupNames() {
 		value := ""
 		if at := m.pattern.SubexpIndex(name); at >= 0 {
-			value = tidy(m.groups[at])
+			value = normalise(m.groups[at])
 		}
 		switch {
 		case value == "":
@@ -203,13 +203,13 @@ func (r rule) node(m match) node {
 			n.nodes = append(n.nodes, node{name: name, text: value})
 		}
 	}
-	if r.holds() {
+	if r.hasChildren() {
 		return n
 	}
-	if at := unnamed(m.pattern); at > 0 {
-		n.text = tidy(m.groups[at])
+	if at := unnamedGroup(m.pattern); at > 0 {
+		n.text = normalise(m.groups[at])
 	} else if len(r.groupNames()) == 0 {
-		n.text = tidy(m.text)
+		n.text = normalise(m.text)
 	}
 	return n
 }
@@ -219,12 +219,12 @@ const (
 	groupsAttributes = "attributes"
 )
 
-// holds reports whether a rule's element holds others, and so no text.
-func (r rule) holds() bool {
+// hasChildren reports whether a rule's element has child elements, and therefore no text.
+func (r rule) hasChildren() bool {
 	return len(r.groupNames()) > 0 && r.groups != groupsAttributes || slices.ContainsFunc(r.rules, func(inner rule) bool { return !inner.attribute })
 }
 
-// groupNames are those of all patterns, in the order in which they come first.
+// groupNames returns the named groups of all patterns, in the order of their first occurrence.
 func (r rule) groupNames() (all []string) {
 	for _, pattern := range r.find {
 		for _, name := range pattern.SubexpNames() {
@@ -236,8 +236,8 @@ func (r rule) groupNames() (all []string) {
 	return all
 }
 
-// unnamed is the number of a pattern's first group without a name, -1 when there is none.
-func unnamed(pattern *regexp.Regexp) int {
+// unnamedGroup returns the number of a pattern's first unnamed group, or -1.
+func unnamedGroup(pattern *regexp.Regexp) int {
 	for i, name := range pattern.SubexpNames() {
 		if i > 0 && name == "" {
 			return i
@@ -246,5 +246,5 @@ func unnamed(pattern *regexp.Regexp) int {
 	return -1
 }
 
-// tidy makes one line of a text, without space around it.
-func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
+// normalise joins the words of a text with single spaces.
+func normalise(text string) string { return strings.Join(strings.Fields(text), " ") }
