@@ -78,7 +78,7 @@ func checkLine(t *testing.T, name string, p pdf.Page, l pdf.Line) {
 			t.Errorf("%s: %q is no word", name, w.Text)
 		}
 		if w.Box.X < -1 || w.Box.Y < -1 || w.Box.X+w.Box.Width > p.Width+1 || w.Box.Y+w.Box.Height > p.Height+1 {
-			t.Errorf("%s: %q stands at %+v on a page of %g x %g", name, w.Text, w.Box, p.Width, p.Height)
+			t.Errorf("%s: %q is at %+v on a page of %g x %g", name, w.Text, w.Box, p.Width, p.Height)
 		}
 		if w.Font == "" || w.Size <= 0 {
 			t.Errorf("%s: %q has the font %q of %g points", name, w.Text, w.Font, w.Size)

@@ -12,25 +12,25 @@ import (
 	"syscall"
 )
 
-// trouble says what is wrong with a folder, and what to do. Paths are left out: such an error may come before people.
-func trouble(doing string, err error) error {
-	switch err = bare(err); {
+// folderError describes an error of a folder and what to do. It contains no paths, because users may see it.
+func folderError(doing string, err error) error {
+	switch err = withoutPath(err); {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case full(err):
-		return fmt.Errorf("%s: %w: free some space on its disk, or raise the quota (%w)", doing, ErrFull, err)
+	case isDiskFull(err):
+		return fmt.Errorf("%s: %w: free space on the disk, or raise the quota (%w)", doing, ErrFull, err)
 	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%s: the folder for files can only be read; mount it so that it can be written (%w)", doing, err)
+		return fmt.Errorf("%s: the folder for files is read-only; mount it writable (%w)", doing, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: give the user that runs this the right to write in the folder for files (%w)", doing, err)
+		return fmt.Errorf("%s: the user of this process needs write permission in the folder for files (%w)", doing, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: the folder for files, or a part of it, is gone; mount it, or make it again (%w)", doing, err)
+		return fmt.Errorf("%s: the folder for files, or a part of it, is missing; mount it, or create it again (%w)", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// bare is what the system said, without the path it said it about.
-func bare(err error) error {
+// withoutPath returns the system's error without the path.
+func withoutPath(err error) error {
 	for {
 		var next error
 		switch e := err.(type) {
@@ -47,7 +47,7 @@ func bare(err error) error {
 	}
 }
 
-func full(err error) bool {
+func isDiskFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true
 	}
@@ -55,11 +55,11 @@ func full(err error) bool {
 	return runtime.GOOS == "windows" && (errors.Is(err, diskFull) || errors.Is(err, handleDiskFull))
 }
 
-// Buffers are shared, so that hundreds of uploads at once cost little memory.
+// buffers are reused, so that hundreds of concurrent uploads need little memory.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// pour writes all that from holds. What from fails with is returned as it is; what to fails with is a trouble.
-func pour(ctx context.Context, to io.Writer, from io.Reader) (size int64, err error) {
+// copyAll copies everything from a reader to a writer. An error of the reader is returned unchanged, an error of the writer as a folderError.
+func copyAll(ctx context.Context, to io.Writer, from io.Reader) (size int64, err error) {
 	buffer := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(buffer)
 	for empty := 0; ; {
@@ -72,7 +72,7 @@ func pour(ctx context.Context, to io.Writer, from io.Reader) (size int64, err er
 			wrote, err := to.Write(buffer[:n])
 			size += int64(wrote)
 			if err != nil {
-				return size, trouble("a file could not be written", err)
+				return size, folderError("cannot write a file", err)
 			}
 		} else if empty++; failed == nil && empty == 100 {
 			return size, io.ErrNoProgress

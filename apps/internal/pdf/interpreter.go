@@ -5,43 +5,43 @@ import (
 )
 
 const (
-	manyOperands = 256
-	manyStates   = 256
-	manyGlyphs   = 500_000 // on one page
-	deepForms    = 20
+	maxOperands    = 256
+	maxStates      = 256
+	maxGlyphs      = 500_000 // on one page
+	maxFormNesting = 20
 )
 
-// A state is what drawing depends on.
+// A state is the graphics state.
 type state struct {
 	ctm                                    matrix
 	font                                   *font
 	size, char, word, scale, leading, rise float64
 }
 
-// A pen runs a page's content and notes the glyphs.
-type pen struct {
+// An interpreter runs the content of a page and collects the glyphs.
+type interpreter struct {
 	*source
-	now         state
-	saved       []state
-	unsaved     int // states that were saved beyond what is kept
-	text, line  matrix
-	glyphs      []glyph
-	marked      []marked
-	width       float64
-	height      float64
-	formsInside int
+	now        state
+	saved      []state
+	unsaved    int // saved states beyond maxStates, which are not kept
+	text, line matrix
+	glyphs     []glyph
+	marked     []markedContent
+	width      float64
+	height     float64
+	formDepth  int
 }
 
-// marked is content that says itself what it says.
-type marked struct {
-	says  string
-	given bool
-	from  int // the first glyph of it
+// A markedContent is a part of the content that may have an ActualText.
+type markedContent struct {
+	text    string
+	hasText bool
+	from    int // its first glyph
 }
 
-// draw runs a page with what stands on it: its content and the drawings of its form and notes.
-func (s *source) draw(p sheet) ([]glyph, error) {
-	d := &pen{source: s, text: identity, line: identity}
+// draw runs the content of a page and its annotations, which include form fields.
+func (s *source) draw(p pageObject) ([]glyph, error) {
+	d := &interpreter{source: s, text: identity, line: identity}
 	d.width, d.height = p.size()
 	d.now = state{ctm: p.base(), scale: 1}
 	content, err := s.contents(p.dict["Contents"])
@@ -52,14 +52,14 @@ func (s *source) draw(p sheet) ([]glyph, error) {
 		return nil, err
 	}
 	for _, o := range s.array(p.dict["Annots"]) {
-		if err := d.note(p, s.dict(o)); err != nil {
+		if err := d.drawAnnotation(p, s.dict(o)); err != nil {
 			return nil, err
 		}
 	}
 	return d.glyphs, nil
 }
 
-// contents are all streams of a page as one.
+// contents returns all content streams of a page as one.
 func (s *source) contents(o types.Object) ([]byte, error) {
 	parts := s.array(o)
 	if parts == nil {
@@ -71,7 +71,7 @@ func (s *source) contents(o types.Object) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(all)+len(data) > oneStream {
+		if len(all)+len(data) > maxStream {
 			return nil, ErrTooMuch
 		}
 		all = append(append(all, data...), '\n')
@@ -79,24 +79,24 @@ func (s *source) contents(o types.Object) ([]byte, error) {
 	return all, nil
 }
 
-// note draws a field or a remark, where it is to be seen.
-func (d *pen) note(p sheet, note types.Dict) error {
+// drawAnnotation draws the appearance of a visible annotation.
+func (d *interpreter) drawAnnotation(p pageObject, note types.Dict) error {
 	const hidden = 1<<1 | 1<<5
-	if note == nil || d.whole(note["F"])&hidden != 0 || d.name(note["Subtype"]) == "Popup" {
+	if note == nil || d.integer(note["F"])&hidden != 0 || d.name(note["Subtype"]) == "Popup" {
 		return nil
 	}
 	drawing := d.dict(note["AP"])["N"]
-	if states, ok := d.at(drawing).(types.Dict); ok {
+	if states, ok := d.resolve(drawing).(types.Dict); ok {
 		drawing = states[d.name(note["AS"])]
 	}
 	form := d.dict(drawing)
 	where, ok := d.rectangle(note["Rect"])
-	box, sound := d.rectangle(form["BBox"])
-	if !ok || !sound {
+	box, hasBox := d.rectangle(form["BBox"])
+	if !ok || !hasBox {
 		return nil
 	}
 	own, _ := toMatrix(d.numbers(form["Matrix"]))
-	shown := around(own, box.x0, box.y0, box.x1, box.y1)
+	shown := boundingBox(own, box.x0, box.y0, box.x1, box.y1)
 	if shown.x1 <= shown.x0 || shown.y1 <= shown.y0 {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (d *pen) note(p sheet, note types.Dict) error {
 	return d.form(drawing, p.resources)
 }
 
-// form draws a drawing of its own.
-func (d *pen) form(o types.Object, resources types.Dict) error {
-	if d.formsInside >= deepForms {
+// form draws a form XObject.
+func (d *interpreter) form(o types.Object, resources types.Dict) error {
+	if d.formDepth >= maxFormNesting {
 		return nil
 	}
 	if d.forms--; d.forms <= 0 {
@@ -126,9 +126,9 @@ func (d *pen) form(o types.Object, resources types.Dict) error {
 		d.now.ctm = own.then(d.now.ctm)
 	}
 	d.saved, d.unsaved = nil, 0
-	d.formsInside++
+	d.formDepth++
 	err = d.run(content, resources)
-	d.formsInside--
+	d.formDepth--
 	d.now, d.saved, d.unsaved, d.text, d.line = keep, saved, unsaved, text, line
 	return err
 }
@@ -140,7 +140,7 @@ type operand struct {
 	dict  map[string]token
 }
 
-func (d *pen) run(content []byte, resources types.Dict) error {
+func (d *interpreter) run(content []byte, resources types.Dict) error {
 	l := &lexer{data: content}
 	marks := len(d.marked)
 	defer func() { d.marked = d.marked[:min(marks, len(d.marked))] }()
@@ -154,7 +154,7 @@ func (d *pen) run(content []byte, resources types.Dict) error {
 		case tokenEnd:
 			return nil
 		case tokenWord:
-			if err := d.do(t.text, operands, l, resources); err != nil {
+			if err := d.execute(t.text, operands, l, resources); err != nil {
 				return err
 			}
 			operands = operands[:0]
@@ -168,14 +168,14 @@ func (d *pen) run(content []byte, resources types.Dict) error {
 		default:
 			operands = append(operands, operand{token: t})
 		}
-		if len(operands) > manyOperands {
+		if len(operands) > maxOperands {
 			operands = operands[:0]
 		}
 	}
 }
 
-// collect reads an array or a dictionary up to its end. What is nested in it deeper is passed.
-func (d *pen) collect(l *lexer, open token) (operand, error) {
+// collect reads an array or a dictionary up to its end. Nested values are skipped.
+func (d *interpreter) collect(l *lexer, open token) (operand, error) {
 	o := operand{token: open}
 	if open.text == "<<" {
 		o.dict = map[string]token{}
@@ -206,53 +206,53 @@ func (d *pen) collect(l *lexer, open token) (operand, error) {
 	return o, nil
 }
 
-// mark begins content that may say itself what it says.
-func (d *pen) mark(operands []operand, resources types.Dict) {
-	m := marked{from: len(d.glyphs)}
+// beginMarked begins marked content.
+func (d *interpreter) beginMarked(operands []operand, resources types.Dict) {
+	m := markedContent{from: len(d.glyphs)}
 	if n := len(operands); n > 0 {
 		last := operands[n-1]
-		if says, ok := last.dict["ActualText"]; ok {
-			m.says, m.given = decodeText([]byte(says.text)), true
+		if text, ok := last.dict["ActualText"]; ok {
+			m.text, m.hasText = decodeText([]byte(text.text)), true
 		} else if last.kind == tokenName {
-			known := d.dict(d.dict(resources["Properties"])[last.text])
-			if says, ok := known["ActualText"]; ok {
-				m.says, m.given = d.words(says), true
+			properties := d.dict(d.dict(resources["Properties"])[last.text])
+			if text, ok := properties["ActualText"]; ok {
+				m.text, m.hasText = d.textOf(text), true
 			}
 		}
 	}
-	if len(d.marked) < manyStates {
+	if len(d.marked) < maxStates {
 		d.marked = append(d.marked, m)
 	}
 }
 
-// unmark ends it: its first glyph stands for all of it.
-func (d *pen) unmark() {
+// endMarked ends marked content. If it has an ActualText, its first glyph gets that text and the others are dropped.
+func (d *interpreter) endMarked() {
 	if len(d.marked) == 0 {
 		return
 	}
 	m := d.marked[len(d.marked)-1]
 	d.marked = d.marked[:len(d.marked)-1]
-	if !m.given || m.from >= len(d.glyphs) {
+	if !m.hasText || m.from >= len(d.glyphs) {
 		return
 	}
 	first := d.glyphs[m.from]
 	for _, g := range d.glyphs[m.from+1:] {
 		first.u1 = max(first.u1, g.u1)
 	}
-	first.text = m.says
+	first.text = m.text
 	d.glyphs = append(d.glyphs[:m.from], first)
 }
 
-// known is what a page's resources know under a name.
-func (d *pen) known(resources types.Dict, kind string, operands []operand) types.Object {
+// resource returns the resource that the last operand names.
+func (d *interpreter) resource(resources types.Dict, kind string, operands []operand) types.Object {
 	if len(operands) == 0 || operands[len(operands)-1].kind != tokenName {
 		return nil
 	}
 	return d.dict(resources[kind])[operands[len(operands)-1].text]
 }
 
-// useState takes a font from a state that the resources describe.
-func (d *pen) useState(o types.Object) error {
+// applyState applies the font of a graphics state from the resources.
+func (d *interpreter) applyState(o types.Object) error {
 	given := d.array(d.dict(o)["Font"])
 	if len(given) != 2 {
 		return nil

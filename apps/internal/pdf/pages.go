@@ -4,24 +4,24 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-const deepTree = 64
+const maxTreeDepth = 64
 
-// A sheet is a page as the document describes it.
-type sheet struct {
-	number    int // of its object; 0 when it has none
+// A pageObject is a page as the document describes it.
+type pageObject struct {
+	number    int // of its object, or 0
 	dict      types.Dict
 	resources types.Dict
 	crop      edges // in the document's own coordinates, which grow upwards
-	turned    int
+	rotation  int   // degrees, clockwise
 }
 
-// A branch of the pages' tree hands down what its pages do not say themselves.
-type branch struct {
-	resources, media, crop, turned types.Object
+// An inherited value is what the pages below a node of the page tree inherit.
+type inherited struct {
+	resources, media, crop, rotate types.Object
 }
 
-// sheets walks through the tree of pages. Rings in it end the walk there: a page is where it first stands.
-func (s *source) sheets() ([]sheet, error) {
+// pageObjects returns the pages of the page tree. In a cycle, a node counts where it first occurs.
+func (s *source) pageObjects() ([]pageObject, error) {
 	root, err := s.table.Catalog()
 	if err != nil || root == nil {
 		return nil, ErrDamaged
@@ -30,21 +30,21 @@ func (s *source) sheets() ([]sheet, error) {
 	if top == nil {
 		return nil, ErrDamaged
 	}
-	var all []sheet
-	err = s.walk(root["Pages"], branch{}, &all, map[int]bool{}, 0)
-	if err == nil && len(all) == 0 && s.whole(top["Count"]) > 0 {
+	var all []pageObject
+	err = s.walk(root["Pages"], inherited{}, &all, map[int]bool{}, 0)
+	if err == nil && len(all) == 0 && s.integer(top["Count"]) > 0 {
 		return nil, ErrDamaged
 	}
 	return all, err
 }
 
-func (s *source) walk(o types.Object, b branch, all *[]sheet, seen map[int]bool, depth int) error {
+func (s *source) walk(o types.Object, b inherited, all *[]pageObject, seen map[int]bool, depth int) error {
 	if err := s.step(); err != nil {
 		return err
 	}
 	number := objectNumber(o)
 	d := s.dict(o)
-	if d == nil || depth > deepTree || number != 0 && seen[number] {
+	if d == nil || depth > maxTreeDepth || number != 0 && seen[number] {
 		return nil
 	}
 	seen[number] = true
@@ -60,12 +60,12 @@ func (s *source) walk(o types.Object, b branch, all *[]sheet, seen map[int]bool,
 	if len(*all) >= s.limit.Pages {
 		return ErrTooMuch
 	}
-	*all = append(*all, s.sheet(number, d, b))
+	*all = append(*all, s.pageObject(number, d, b))
 	return nil
 }
 
-func (b branch) below(d types.Dict) branch {
-	for name, o := range map[string]*types.Object{"Resources": &b.resources, "MediaBox": &b.media, "CropBox": &b.crop, "Rotate": &b.turned} {
+func (b inherited) below(d types.Dict) inherited {
+	for name, o := range map[string]*types.Object{"Resources": &b.resources, "MediaBox": &b.media, "CropBox": &b.crop, "Rotate": &b.rotate} {
 		if own, ok := d[name]; ok {
 			*o = own
 		}
@@ -73,7 +73,7 @@ func (b branch) below(d types.Dict) branch {
 	return b
 }
 
-func (s *source) sheet(number int, d types.Dict, b branch) sheet {
+func (s *source) pageObject(number int, d types.Dict, b inherited) pageObject {
 	media, ok := s.rectangle(b.media)
 	if !ok {
 		media = edges{0, 0, 612, 792}
@@ -83,8 +83,8 @@ func (s *source) sheet(number int, d types.Dict, b branch) sheet {
 	if !ok || crop.x0 >= crop.x1 || crop.y0 >= crop.y1 {
 		crop = media
 	}
-	turned := (s.whole(b.turned)%360 + 360) % 360 / 90 * 90
-	return sheet{number: number, dict: d, resources: s.dict(b.resources), crop: crop, turned: turned}
+	rotation := (s.integer(b.rotate)%360 + 360) % 360 / 90 * 90
+	return pageObject{number: number, dict: d, resources: s.dict(b.resources), crop: crop, rotation: rotation}
 }
 
 func (s *source) rectangle(o types.Object) (edges, bool) {
@@ -96,10 +96,10 @@ func (s *source) rectangle(o types.Object) (edges, bool) {
 	return e, e.x1 > e.x0 && e.y1 > e.y0 && abs(e.x0) < 1e6 && abs(e.y0) < 1e6 && e.x1 < 1e6 && e.y1 < 1e6
 }
 
-// base leads from the document's coordinates to those of the page as it is shown, from its upper left corner.
-func (p sheet) base() matrix {
+// base returns the transformation from the document's coordinates to those of the page as shown, from its upper left corner.
+func (p pageObject) base() matrix {
 	c := p.crop
-	switch p.turned {
+	switch p.rotation {
 	case 90:
 		return matrix{0, 1, 1, 0, -c.y0, -c.x0}
 	case 180:
@@ -110,10 +110,10 @@ func (p sheet) base() matrix {
 	return matrix{1, 0, 0, -1, -c.x0, c.y1}
 }
 
-// size is that of the page as it is shown.
-func (p sheet) size() (width, height float64) {
+// size returns the size of the page as shown.
+func (p pageObject) size() (width, height float64) {
 	width, height = p.crop.x1-p.crop.x0, p.crop.y1-p.crop.y0
-	if p.turned%180 != 0 {
+	if p.rotation%180 != 0 {
 		return height, width
 	}
 	return width, height

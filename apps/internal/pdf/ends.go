@@ -21,9 +21,9 @@ var (
 	lastTable  = regexp.MustCompile(`startxref\s+(\d+)\s*$`)
 )
 
-// checkShape looks at both ends of a file: a PDF begins with its header and ends with its end mark, and before that it says where its table
-// begins. What is cut has no such end; what is two files at once has something on the other side of it.
-func checkShape(r io.ReaderAt, size int64) error {
+// checkEnds checks the beginning and the end of a file. A PDF begins with its header and ends with its end mark, before which it gives the position of its table. A file
+// that was cut off has no such end. A file that is also another format has bytes before the header or after the end mark.
+func checkEnds(r io.ReaderAt, size int64) error {
 	head := make([]byte, min(size, headBytes))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -43,7 +43,7 @@ func checkShape(r io.ReaderAt, size int64) error {
 	if end < 0 {
 		return ErrDamaged
 	}
-	if err := checkBehind(r, end+int64(len(endMark)), size); err != nil {
+	if err := checkAfterEnd(r, end+int64(len(endMark)), size); err != nil {
 		return err
 	}
 	if err := checkTable(r, end); err != nil {
@@ -52,7 +52,7 @@ func checkShape(r io.ReaderAt, size int64) error {
 	return checkArchive(r, size)
 }
 
-// lastMark is where the last end mark stands, and -1 when there is none.
+// lastMark returns the position of the last end mark, or -1.
 func lastMark(r io.ReaderAt, size int64) (int64, error) {
 	buf := make([]byte, tailBytes+len(endMark))
 	for to := size; to > 0; to -= tailBytes {
@@ -68,8 +68,8 @@ func lastMark(r io.ReaderAt, size int64) (int64, error) {
 	return -1, nil
 }
 
-// checkBehind looks at what follows the end: white space, or an update that was cut off before its own end, or something that does not belong there.
-func checkBehind(r io.ReaderAt, from, size int64) error {
+// checkAfterEnd checks what follows the end mark: white space is allowed, an incomplete update is damage, and anything else is another format.
+func checkAfterEnd(r io.ReaderAt, from, size int64) error {
 	buf := make([]byte, tailBytes)
 	for from < size {
 		part := buf[:min(size-from, tailBytes)]
@@ -87,7 +87,7 @@ func checkBehind(r io.ReaderAt, from, size int64) error {
 	return nil
 }
 
-// checkTable wants to be told, before the end, where the table of all objects begins, and that it is in the file.
+// checkTable checks that the position of the table of objects is given before the end mark and is inside the file.
 func checkTable(r io.ReaderAt, end int64) error {
 	buf := make([]byte, min(end, headBytes))
 	if _, err := r.ReadAt(buf, end-int64(len(buf))); err != nil && !errors.Is(err, io.EOF) {
@@ -103,7 +103,7 @@ func checkTable(r io.ReaderAt, end int64) error {
 	return nil
 }
 
-// checkArchive finds a ZIP archive that has hidden the end of the PDF in its comment.
+// checkArchive finds a ZIP archive whose comment contains the end of the PDF.
 func checkArchive(r io.ReaderAt, size int64) error {
 	const record = 22
 	buf := make([]byte, min(size, 1<<16+record))

@@ -8,7 +8,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// A glyph is what one code drew. It has a direction, and its edges are along and across that.
+// A glyph is the drawing of one code. Its edges are along and across its direction.
 type glyph struct {
 	angle          int // degrees, clockwise; 0 runs from left to right
 	u0, u1         float64
@@ -16,11 +16,11 @@ type glyph struct {
 	text           string
 	font           string
 	size           float64
-	from           edges // where it stands on the page
+	from           edges // its position on the page
 }
 
-// do runs one operator.
-func (d *pen) do(name string, operands []operand, l *lexer, resources types.Dict) error {
+// execute executes one operator.
+func (d *interpreter) execute(name string, operands []operand, l *lexer, resources types.Dict) error {
 	switch name {
 	case "q":
 		d.save()
@@ -28,23 +28,23 @@ func (d *pen) do(name string, operands []operand, l *lexer, resources types.Dict
 		d.restore()
 	case "cm":
 		if m, ok := toMatrix(numbersOf(operands)); ok {
-			if m = m.then(d.now.ctm); m.sound() {
+			if m = m.then(d.now.ctm); m.valid() {
 				d.now.ctm = m
 			}
 		}
 	case "Do":
-		o := d.known(resources, "XObject", operands)
+		o := d.resource(resources, "XObject", operands)
 		if d.name(d.dict(o)["Subtype"]) == "Form" {
 			return d.form(o, resources)
 		}
 	case "gs":
-		return d.useState(d.known(resources, "ExtGState", operands))
+		return d.applyState(d.resource(resources, "ExtGState", operands))
 	case "BI":
-		d.passImage(l)
+		d.skipInlineImage(l)
 	case "BMC", "BDC":
-		d.mark(operands, resources)
+		d.beginMarked(operands, resources)
 	case "EMC":
-		d.unmark()
+		d.endMarked()
 	case "BT":
 		d.text, d.line = identity, identity
 	default:
@@ -53,8 +53,8 @@ func (d *pen) do(name string, operands []operand, l *lexer, resources types.Dict
 	return nil
 }
 
-// passImage passes an image in the content: its entries up to ID, and its bytes.
-func (d *pen) passImage(l *lexer) {
+// skipInlineImage skips an inline image: its entries up to ID, and its bytes.
+func (d *interpreter) skipInlineImage(l *lexer) {
 	for t := l.next(); t.kind != tokenEnd; t = l.next() {
 		if t.kind == tokenWord && t.text == "ID" {
 			l.skipImage()
@@ -63,11 +63,11 @@ func (d *pen) passImage(l *lexer) {
 	}
 }
 
-func (d *pen) doText(name string, operands []operand, resources types.Dict) error {
+func (d *interpreter) doText(name string, operands []operand, resources types.Dict) error {
 	n := numbersOf(operands)
 	switch name {
 	case "Tf":
-		return d.choose(operands, resources)
+		return d.selectFont(operands, resources)
 	case "Tc", "Tw", "Tz", "TL", "Ts":
 		if len(n) == 1 {
 			d.set(name, n[0])
@@ -102,7 +102,7 @@ func (d *pen) doText(name string, operands []operand, resources types.Dict) erro
 	return nil
 }
 
-func (d *pen) set(name string, n float64) {
+func (d *interpreter) set(name string, n float64) {
 	switch name {
 	case "Tc":
 		d.now.char = n
@@ -117,12 +117,12 @@ func (d *pen) set(name string, n float64) {
 	}
 }
 
-func (d *pen) choose(operands []operand, resources types.Dict) error {
+func (d *interpreter) selectFont(operands []operand, resources types.Dict) error {
 	if len(operands) < 2 {
 		return nil
 	}
 	size := operands[len(operands)-1]
-	o := d.known(resources, "Font", operands[:len(operands)-1])
+	o := d.resource(resources, "Font", operands[:len(operands)-1])
 	if o == nil {
 		d.now.font = nil
 		return nil
@@ -135,15 +135,15 @@ func (d *pen) choose(operands []operand, resources types.Dict) error {
 	return nil
 }
 
-func (d *pen) save() {
-	if len(d.saved) >= manyStates {
+func (d *interpreter) save() {
+	if len(d.saved) >= maxStates {
 		d.unsaved++
 		return
 	}
 	d.saved = append(d.saved, d.now)
 }
 
-func (d *pen) restore() {
+func (d *interpreter) restore() {
 	switch {
 	case d.unsaved > 0:
 		d.unsaved--
@@ -153,19 +153,19 @@ func (d *pen) restore() {
 	}
 }
 
-func (d *pen) move(x, y float64) {
+func (d *interpreter) move(x, y float64) {
 	d.line = matrix{1, 0, 0, 1, x, y}.then(d.line)
 	d.text = d.line
 }
 
-func (d *pen) showLast(operands []operand) error {
+func (d *interpreter) showLast(operands []operand) error {
 	if len(operands) == 0 || operands[len(operands)-1].kind != tokenString {
 		return nil
 	}
 	return d.show(operands[len(operands)-1].token.text)
 }
 
-func (d *pen) showArray(operands []operand) error {
+func (d *interpreter) showArray(operands []operand) error {
 	if len(operands) == 0 {
 		return nil
 	}
@@ -181,22 +181,22 @@ func (d *pen) showArray(operands []operand) error {
 	return nil
 }
 
-func (d *pen) advance(by float64) { d.text = matrix{1, 0, 0, 1, by, 0}.then(d.text) }
+func (d *interpreter) advance(by float64) { d.text = matrix{1, 0, 0, 1, by, 0}.then(d.text) }
 
-func (d *pen) show(text string) error {
+func (d *interpreter) show(text string) error {
 	f := d.now.font
 	if f == nil {
 		return nil
 	}
-	return f.signs(text, func(c sign) error {
+	return f.eachCode(text, func(c shownCode) error {
 		if err := d.step(); err != nil {
 			return err
 		}
 		if d.source.text -= int64(len(c.text)) + 1; d.source.text < 0 {
 			return ErrTooMuch
 		}
-		d.write(f, c)
-		if len(d.glyphs) > manyGlyphs {
+		d.addGlyph(f, c)
+		if len(d.glyphs) > maxGlyphs {
 			return ErrTooMuch
 		}
 		by := c.width*d.now.size + d.now.char
@@ -208,12 +208,12 @@ func (d *pen) show(text string) error {
 	})
 }
 
-// write notes what one code draws, where it is on the page.
-func (d *pen) write(f *font, c sign) {
+// addGlyph adds the glyph of one code if it is visible on the page.
+func (d *interpreter) addGlyph(f *font, c shownCode) {
 	m := matrix{d.now.size * d.now.scale, 0, 0, d.now.size, 0, d.now.rise}.then(d.text).then(d.now.ctm)
 	along, size := math.Hypot(m[0], m[1]), math.Hypot(m[2], m[3])
-	text := showable(c.text)
-	if !m.sound() || along < 1e-6 || size < 1e-6 || text == "" {
+	text := visibleText(c.text)
+	if !m.valid() || along < 1e-6 || size < 1e-6 || text == "" {
 		return
 	}
 	g := glyph{angle: (int(math.Round(math.Atan2(m[1], m[0])*180/math.Pi)) + 360) % 360, text: text, font: f.name, size: size}
@@ -221,7 +221,7 @@ func (d *pen) write(f *font, c sign) {
 	u, v := turn.point(m[4], m[5])
 	g.u0, g.u1, g.base = u, u+max(0, c.width*along), v
 	g.top, g.low = v-f.ascent*size, v-f.descent*size
-	g.from = around(turnBy(g.angle), g.u0, g.top, g.u1, g.low)
+	g.from = boundingBox(turnBy(g.angle), g.u0, g.top, g.u1, g.low)
 	x, y := (g.from.x0+g.from.x1)/2, (g.from.y0+g.from.y1)/2
 	if x < -1 || y < -1 || x > d.width+1 || y > d.height+1 {
 		return
@@ -229,7 +229,7 @@ func (d *pen) write(f *font, c sign) {
 	d.glyphs = append(d.glyphs, g)
 }
 
-// turnBy turns the page by degrees, clockwise.
+// turnBy returns the rotation by degrees, clockwise.
 func turnBy(degrees int) matrix {
 	switch degrees = (degrees + 360) % 360; degrees {
 	case 0:
@@ -247,8 +247,8 @@ func turnBy(degrees int) matrix {
 
 var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
 
-// showable is text as people write it: letters that the font joined are letters again, and what does not show is left out.
-func showable(text string) string {
+// visibleText resolves ligatures to letters and removes invisible characters.
+func visibleText(text string) string {
 	text = ligatures.Replace(text)
 	return strings.Map(func(r rune) rune {
 		switch {

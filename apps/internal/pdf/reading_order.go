@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// manyUnits is up to how many parts of a page the order is thought about. Above that they are read from top to bottom.
-const manyUnits = 300
+// maxUnits is up to how many units of a page are ordered by columns. More are ordered from top to bottom.
+const maxUnits = 300
 
-// A unit is what is read in one go: a block, or the cells of a table's row.
+// A unit is read as a whole: a block, or the cells of a row of a table.
 type unit struct {
-	blocks           []*stack
+	blocks           []*blockBuilder
 	u0, u1, top, low float64
 }
 
-// inOrder puts blocks into the order in which people read them: above before below, and a column to its end before the next one; from the right
-// where most of the page is read so. The cells of a table's row are read one after the other.
-func inOrder(blocks []*stack) []*stack {
+// inOrder returns blocks in reading order: from top to bottom, and a whole column before the next one; from the right if most of the page is right-to-left text. The cells
+// of a row of a table follow each other.
+func inOrder(blocks []*blockBuilder) []*blockBuilder {
 	right := readsRight(blocks)
 	units := unitsOf(blocks)
 	if right {
@@ -25,10 +25,10 @@ func inOrder(blocks []*stack) []*stack {
 		}
 	}
 	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Or(cmp.Compare(a.top, b.top), cmp.Compare(a.u0, b.u0)) })
-	if len(units) <= manyUnits {
+	if len(units) <= maxUnits {
 		units = byColumns(units)
 	}
-	var all []*stack
+	var all []*blockBuilder
 	for _, u := range units {
 		if right {
 			slices.Reverse(u.blocks)
@@ -38,7 +38,7 @@ func inOrder(blocks []*stack) []*stack {
 	return all
 }
 
-func readsRight(blocks []*stack) bool {
+func readsRight(blocks []*blockBuilder) bool {
 	right, left := 0, 0
 	for _, b := range blocks {
 		for _, r := range b.rows {
@@ -55,10 +55,10 @@ func readsRight(blocks []*stack) bool {
 	return right > left
 }
 
-// unitsOf joins blocks of one line that share their baseline.
-func unitsOf(blocks []*stack) []unit {
+// unitsOf joins one-line blocks on the same baseline.
+func unitsOf(blocks []*blockBuilder) []unit {
 	sorted := slices.Clone(blocks)
-	slices.SortStableFunc(sorted, func(a, b *stack) int { return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.u0, b.u0)) })
+	slices.SortStableFunc(sorted, func(a, b *blockBuilder) int { return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.u0, b.u0)) })
 	var units []unit
 	for _, b := range sorted {
 		if n := len(units) - 1; n >= 0 && len(b.rows) == 1 {
@@ -70,15 +70,15 @@ func unitsOf(blocks []*stack) []unit {
 				continue
 			}
 		}
-		units = append(units, unit{[]*stack{b}, b.u0, b.u1, b.top, b.low})
+		units = append(units, unit{[]*blockBuilder{b}, b.u0, b.u1, b.top, b.low})
 	}
 	for i := range units {
-		slices.SortStableFunc(units[i].blocks, func(a, b *stack) int { return cmp.Compare(a.u0, b.u0) })
+		slices.SortStableFunc(units[i].blocks, func(a, b *blockBuilder) int { return cmp.Compare(a.u0, b.u0) })
 	}
 	return units
 }
 
-// byColumns takes, again and again, the topmost unit before which no other that is left has to be read.
+// byColumns repeatedly takes the topmost unit before which no remaining unit has to be read.
 func byColumns(units []unit) []unit {
 	n := len(units)
 	before := make([][]bool, n)
@@ -97,7 +97,7 @@ func byColumns(units []unit) []unit {
 				continue
 			}
 			if next < 0 {
-				next = i // in a ring of claims the topmost begins
+				next = i // in a cycle, the topmost is first
 			}
 			if isFree(before, done, i) {
 				next = i
@@ -119,7 +119,7 @@ func isFree(before [][]bool, done []bool, i int) bool {
 	return true
 }
 
-// goesBefore: what stands above something goes before it, and what stands left of it, unless something that reaches over both lies between them.
+// goesBefore reports whether unit i is read before unit j: it is above it, or to its left with no unit between them that spans both.
 func goesBefore(units []unit, i, j int) bool {
 	a, b := units[i], units[j]
 	if a.u0 < b.u1 && b.u0 < a.u1 {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// together makes a program the head of a group of processes that ends as a whole, and with this process.
-func together(cmd *exec.Cmd) {
+// setProcessGroup gives a program its own process group, which is killed as a whole and ends with this process.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
