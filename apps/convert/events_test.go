@@ -14,14 +14,14 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A listener hears what GET /api/events tells.
+// A listener reads the events of GET /api/events.
 type listener struct {
 	mu    sync.Mutex
 	lines []string // as they came
 	names []string // of events of jobs, with the job's id
 }
 
-// listens begins to listen, and returns when the converter has begun to tell.
+// listens opens an event stream and returns when the server has answered.
 func (c *caller) listens() *listener {
 	c.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,7 +67,7 @@ func (l *listener) hear(line string, name *string) {
 	}
 }
 
-// heard reports whether that befell a job.
+// heard reports whether an event of a job was received.
 func (l *listener) heard(name string, id holdfast.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *listener) text() string {
 }
 
 // C11: live rows. E15: an event for each transition, sent only to the owner of the job.
-func TestAJobsWayIsToldToItsOwnerAndToNobodyElse(t *testing.T) {
+func TestAJobsEventsAreSentOnlyToItsOwner(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address, quick)
 		at := s.served()
@@ -124,7 +124,7 @@ func TestAJobsWayIsToldToItsOwnerAndToNobodyElse(t *testing.T) {
 }
 
 // C12: the expiry of a file is an event.
-func TestAManualRetryAndAnExpiryAreTold(t *testing.T) {
+func TestAManualRetryAndAnExpirySendEvents(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.KeepResult = time.Second })
 	c := newCaller(t, s.served())
 	l := c.listens()
@@ -147,7 +147,7 @@ func TestAManualRetryAndAnExpiryAreTold(t *testing.T) {
 	}
 }
 
-func TestAFrontThatClosesSendsItsListenersAway(t *testing.T) {
+func TestCloseEndsEventStreams(t *testing.T) {
 	s := newScene(t, "")
 	handler, err := s.handler()
 	if err != nil {

@@ -33,7 +33,7 @@ func defaultSettings(t testing.TB) settings {
 	return set
 }
 
-// rulesOf are what the engine decides about conversions by.
+// rulesOf returns the rules by which the engine decides about conversions.
 func rulesOf(t testing.TB, set settings) failure.Rules {
 	t.Helper()
 	taxonomy, err := failure.NewTaxonomy(set.codes()...)
@@ -47,7 +47,7 @@ func rulesOf(t testing.TB, set settings) failure.Rules {
 	return rules
 }
 
-// after is what becomes of a conversion whose n-th attempt ended with an error.
+// after returns the verdict on a conversion whose n-th attempt ended with an error.
 func after(t testing.TB, set settings, n int, err error, roll float64) failure.Verdict {
 	t.Helper()
 	lease := holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "conversion", Failures: n - 1, Generation: 1}}
@@ -81,7 +81,7 @@ func TestTheTenCodesAndTheirLinesAreThoseOfDocument000(t *testing.T) {
 	expect(t, "another limit", set.code(codeTooLarge).Message, "File exceeds 3 MB limit.")
 }
 
-// 001 section 3.1: whatever the engine or a gateway calls it, people see one of the ten.
+// 001 section 3.1: users see one of the ten codes, whatever code the engine or a gateway uses.
 func TestEveryOtherCodeShowsAsOneOfTheTen(t *testing.T) {
 	set := defaultSettings(t)
 	ten := map[string]bool{}
@@ -174,7 +174,7 @@ func TestTheDelayDoublesAndChanceAddsUpToFiveSeconds(t *testing.T) {
 }
 
 // 000 section 3: 5, 15, 45 s, 20 % more or less, by configuration.
-func TestTheTableOf51545IsThereForWhoWantsIt(t *testing.T) {
+func TestTheTableOf51545SecondsCanBeConfigured(t *testing.T) {
 	set := defaultSettings(t)
 	set.RetryTable, set.RetryMaxAttempts = true, 5
 	for n, want := range []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second, 45 * time.Second} {
@@ -186,7 +186,7 @@ func TestTheTableOf51545IsThereForWhoWantsIt(t *testing.T) {
 }
 
 // 000 section 2B: a failed write is tried again once.
-func TestStorageTroubleIsTriedAgainOnce(t *testing.T) {
+func TestAStorageErrorIsRetriedOnce(t *testing.T) {
 	set := defaultSettings(t)
 	expect(t, "first", after(t, set, 1, storageFailure(errTrouble), 0).To, holdfast.Queued)
 	expect(t, "second", after(t, set, 2, storageFailure(errTrouble), 0).To, holdfast.Failed)
@@ -254,7 +254,7 @@ func TestAJobSaysWhyItFailedOnlyWhileItHas(t *testing.T) {
 	expect(t, "without the promise", withoutRetryPromise(a.set.code(codeGW4XX).Message), a.set.code(codeGW4XX).Message)
 }
 
-func TestAFaultAnswersWithCodeLineAndStatusAndNeverWithItsCause(t *testing.T) {
+func TestAnAPIErrorHasCodeLineAndStatusAndNeverItsCause(t *testing.T) {
 	id := holdfast.NewID()
 	secret := errors.New("open /srv/secret/x.pdf: password=hunter2")
 	cases := []struct {
@@ -293,7 +293,7 @@ func TestAFaultAnswersWithCodeLineAndStatusAndNeverWithItsCause(t *testing.T) {
 }
 
 // 000 section 6: the gateway's message is appended if it is safe.
-func TestWhatAGatewaySaysIsShownOnlyIfItIsFitToBe(t *testing.T) {
+func TestAGatewaysMessageIsShownOnlyIfItIsSafe(t *testing.T) {
 	for said, want := range map[string]string{
 		"Unsupported mapping.": "Unsupported mapping.", "Unsupported mapping": "Unsupported mapping.", "  two\n lines ": "two lines.", "": "",
 		"cannot open /var/lib/gateway/tmp/x.pdf": "", `C:\gateway\x.pdf is locked`: "", "password=hunter2 was refused": "", "<b>bold</b>": "",

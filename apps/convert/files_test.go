@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
 )
 
-// A shelf is a scene whose files can be made older than they are, wherever they lie.
+// A shelf is a scene whose files can be given an older time, in a folder or a bucket.
 type shelf struct {
 	*scene
 	dir    string // all files are below it, by their keys
@@ -60,7 +60,7 @@ func (s *shelf) ages(key string, by time.Duration) {
 	}
 }
 
-// lays puts a file that was made so long ago.
+// lays puts a file of a given age.
 func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
 	s.Helper()
 	if _, err := among.Put(s.Context(), key, strings.NewReader("text of "+key)); err != nil {
@@ -69,7 +69,7 @@ func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
 	s.ages(key, ago)
 }
 
-// old has the store be known for a year.
+// old makes the sweep's record of the store a year old.
 func (s *shelf) old() {
 	s.Helper()
 	body, _ := json.Marshal(sweepState{Since: time.Now().AddDate(-1, 0, 0)})
@@ -110,7 +110,7 @@ func (s *shelf) expectFiles(id holdfast.ID, source, result string) {
 }
 
 // E17, C12: source and result expire separately; 000 section 2C tells an artifact that expired from one that is lost.
-func TestStandingTellsWhatBecameOfFiles(t *testing.T) {
+func TestCheckFilesReturnsTheStatesOfFiles(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		refused := (&caller{TB: s.T, owner: "session:test"}).refused(s.scene)
 		s.expectFiles(refused, fileNone, fileNone)
@@ -150,8 +150,8 @@ func TestStandingTellsWhatBecameOfFiles(t *testing.T) {
 	})
 }
 
-// C12, with the engine's own retention: each file goes when its own time is up, and no sooner.
-func TestSourceAndResultExpireApart(t *testing.T) {
+// C12, with the engine's own retention: each file is deleted at the end of its own retention period, not earlier.
+func TestSourceAndResultExpireIndependently(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()
 		id := s.enters(1)
@@ -177,7 +177,7 @@ func TestSourceAndResultExpireApart(t *testing.T) {
 }
 
 // 000 section 4: while the breaker holds, jobs stay queued, however long that is; none may lose its PDF meanwhile.
-func TestTheSourceOfAJobThatHasNotEndedOutlivesItsTime(t *testing.T) {
+func TestTheSourceOfALiveJobIsKeptBeyondItsRetention(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		s.old()
 		id := s.enters(1)
@@ -213,7 +213,7 @@ func TestOnlyTheFilesOfTheJobItselfExpire(t *testing.T) {
 }
 
 // C12: a file counts as expired from the promised time on, even if it is deleted some seconds later.
-func TestAFileWhoseTimeIsUpHasExpiredBeforeItIsDeleted(t *testing.T) {
+func TestAFileCountsAsExpiredBeforeItIsDeleted(t *testing.T) {
 	now := time.Now()
 	for left, want := range map[time.Duration]string{-time.Second: fileExpired, 0: fileExpired, time.Second: fileAvailable} {
 		kept := []holdfast.Artifact{{Name: artifactSource}, {Name: artifactResult, ExpireAt: now.Add(left)}}

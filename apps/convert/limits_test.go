@@ -39,7 +39,7 @@ func TestUploadsAreLimitedForEachSessionAndAddress(t *testing.T) {
 	}
 }
 
-func TestOneVisitorDoesNotTakeThePlacesOfAll(t *testing.T) {
+func TestOneVisitorCannotUseAllSlots(t *testing.T) {
 	s := newScene(t, "", func(s *settings) { s.MaxUploads = 8 })
 	join := func(owner, remote string) error {
 		_, err := s.admitUpload(owner, remote)
@@ -96,7 +96,7 @@ func TestBadKeysAreSlowedAndGoodOnesAreNot(t *testing.T) {
 	}
 }
 
-func TestASiteKnowsItsOwnNames(t *testing.T) {
+func TestOnlyKnownHostNamesAreServed(t *testing.T) {
 	for _, c := range []struct {
 		addr, hosts, host string
 		known             bool

@@ -37,17 +37,17 @@ func orphaned(parent int) {
 	}
 }
 
-// A process is the program, running.
+// A process is a running program.
 type process struct {
 	*exec.Cmd
 	t     *testing.T
 	mu    sync.Mutex
-	said  bytes.Buffer // by both of its mouths
+	said  bytes.Buffer // stdout and stderr
 	heard *sync.Cond
 	ended chan struct{}
 }
 
-// launch starts the program with an environment of its own, and waits until it says something.
+// launch starts the program with its own environment and waits for a line of output.
 func launch(t *testing.T, env []string, until string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], args...), t: t, ended: make(chan struct{})}
@@ -71,7 +71,7 @@ func launch(t *testing.T, env []string, until string, args ...string) *process {
 	return p
 }
 
-// Write hears what the process says.
+// Write collects the output of the process.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *process) Write(text []byte) (int, error) {
 	return p.said.Write(text)
 }
 
-// says waits for a line that begins so, and answers with the rest of it.
+// says waits for a line with a prefix and returns the rest of it.
 func (p *process) says(begin string) string {
 	p.t.Helper()
 	late := time.AfterFunc(time.Minute, p.kill)
@@ -108,7 +108,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// output is all that was said so far.
+// output returns all output so far.
 func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +197,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// poll asks until something is so.
+// poll waits until a condition is true.
 func poll(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -224,7 +224,7 @@ func statusOf(client *http.Client, address string) (int, string) {
 	return response.StatusCode, fmt.Sprint(string(body), err)
 }
 
-// slowness is how long things take here that are to be interrupted.
+// slowness is the duration of operations that tests interrupt.
 const slowness = 200 * time.Millisecond
 
 // over reports whether something has ended.

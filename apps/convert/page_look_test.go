@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// furnished is a page with rows of every kind on it.
+// furnished returns a page with rows in every state.
 func furnished(t *testing.T) *visitor {
 	t.Helper()
 	s := newScene(t, "", quick)
@@ -40,7 +40,7 @@ func furnished(t *testing.T) *visitor {
 	return v
 }
 
-func TestNothingKeepsAnybodyFromUsingThePage(t *testing.T) {
+func TestThePageIsAccessible(t *testing.T) {
 	v := furnished(t)
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
@@ -66,7 +66,7 @@ func TestThePageFitsAPhoneAndLargeType(t *testing.T) {
 			v.Size(width, 740)
 			browser.Eval[bool](v.Page, fmt.Sprintf(`(document.documentElement.style.fontSize = %q, true)`, letters))
 			if letters == "200%" && width < 640 {
-				continue // twice as large on a phone is a magnifier's work
+				continue // 200 % on a phone is not tested
 			}
 			if wide := browser.Eval[int](v.Page, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 				t.Errorf("at %d wide and %s it scrolls sideways by %d", width, letters, wide)
@@ -79,7 +79,7 @@ func TestThePageFitsAPhoneAndLargeType(t *testing.T) {
 	}
 }
 
-func TestTheThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
+func TestTheThemeFollowsTheSystemUntilTheUserChooses(t *testing.T) {
 	s := newScene(t, "")
 	v := s.visited()
 	paper := func() string {
@@ -118,14 +118,14 @@ func TestEverythingIsReachedByKeyboardAndSeenWhenItIs(t *testing.T) {
 		}
 		order = append(order, now)
 	}
-	// A disabled Retry is passed over, and its reason read with the row.
+	// A disabled Retry is skipped, and its reason is read with the row.
 	expect(t, "the order", strings.Join(order, ", "), "skip, brand, theme, mapping, button primary, button, preview, download")
 	if browser.Eval[int](v.Page, `document.querySelectorAll("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").length`) != 0 {
 		t.Error("an element has a tab index of its own")
 	}
 }
 
-func TestThePageIsMadeOfNothingForeignAndNothingInline(t *testing.T) {
+func TestThePageLoadsNothingFromOtherSitesAndHasNoInlineCode(t *testing.T) {
 	s := newScene(t, "")
 	c := newCaller(t, s.served())
 	page := c.asks("GET", "/").is(http.StatusOK, "")

@@ -41,10 +41,10 @@ func (s *scene) visitedAt(at string) *visitor {
 	return v
 }
 
-// owner is whom the store knows the visitor as.
+// owner returns the visitor's owner name in the store.
 func (v *visitor) owner() string { return ownerOf(v.Cookie(sessionCookie)) }
 
-// uploads chooses a file in the page's picker, and waits until it has a row. It answers with the row's selector.
+// uploads chooses a file in the page's picker, and waits until it has a row. It returns the row's selector.
 func (v *visitor) uploads(name string, content []byte) (holdfast.ID, string) {
 	v.s.Helper()
 	before := v.ids()
@@ -86,7 +86,7 @@ func (v *visitor) file(name string, content []byte) string {
 	return path
 }
 
-// quiet checks that the console has nothing to complain of: no exception, and nothing that the page's policy had to refuse.
+// quiet checks that the browser's console has no exceptions and no violations of the content security policy.
 func (v *visitor) quiet() {
 	v.s.Helper()
 	for _, complaint := range v.Complaints() {
@@ -95,7 +95,7 @@ func (v *visitor) quiet() {
 }
 
 // C11: upload, live rows, preview, download; with the real gateway.
-func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
+func TestThePageShowsAConversionAndItsXMLCanBePreviewedAndSaved(t *testing.T) {
 	s := newScene(t, "")
 	converter, err := gateway.New(gateway.Config{Temp: t.TempDir()})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
 	v.quiet()
 }
 
-func TestAFileThatIsDroppedAnywhereOnThePageIsTaken(t *testing.T) {
+func TestAFileThatIsDroppedAnywhereOnThePageIsUploaded(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -160,13 +160,13 @@ func (s slowStore) Put(ctx context.Context, key string, from io.Reader) (blob.In
 	return s.Store.Put(ctx, key, io.MultiReader(io.LimitReader(from, s.first), s, from))
 }
 
-// Read waits for the word.
+// Read waits for the release.
 func (s slowStore) Read([]byte) (int, error) {
 	<-s.rest
 	return 0, io.EOF
 }
 
-func TestAnUploadShowsHowFarItIsAndCanBeStopped(t *testing.T) {
+func TestAnUploadShowsItsProgressAndCanBeStopped(t *testing.T) {
 	s := newScene(t, "")
 	slow := slowStore{s.uploads, 1 << 20, make(chan struct{})}
 	s.uploads = slow
@@ -186,7 +186,7 @@ func TestAnUploadShowsHowFarItIsAndCanBeStopped(t *testing.T) {
 	}
 }
 
-func TestSeveralFilesAreTakenAtOnceAndOneThatIsAlreadyThereIsNotTakenTwice(t *testing.T) {
+func TestSeveralFilesAreUploadedAtOnceAndADuplicateOnce(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -206,7 +206,7 @@ func TestSeveralFilesAreTakenAtOnceAndOneThatIsAlreadyThereIsNotTakenTwice(t *te
 	v.quiet()
 }
 
-func TestWhatIsNoPDFIsRefusedInARowOfItsOwn(t *testing.T) {
+func TestAFileThatIsNoPDFHasARowWithTheRefusal(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -272,7 +272,7 @@ func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 }
 
 // The rows that the server renders and those that the script makes are the same, whatever has become of a job.
-func TestTheScriptSaysWhatTheServerSays(t *testing.T) {
+func TestTheScriptRendersTheSameTextsAsTheServer(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.RetryBaseDelay = time.Hour })
 	v := s.visited()
 	own := func(d *holdfast.Draft) { d.Owner = v.owner() }

@@ -37,7 +37,7 @@ func judge(file string, piece int) error {
 	return err
 }
 
-func TestWhatHasTheShapeOfAPDFPasses(t *testing.T) {
+func TestPDFsPassTheCheck(t *testing.T) {
 	body := strings.TrimSuffix(smallPDF, "%%EOF\n")
 	long := strings.Replace(smallPDF, "xref\n", "4 0 obj\n<</Length 300000>>\nstream\n"+strings.Repeat("x", 300_000)+"\nendstream\nendobj\nxref\n", 1)
 	attached := strings.Replace(smallPDF, "xref\n", "4 0 obj\n<</Length 1>>\nstream\n"+zipOf(t, "")+"\nendstream\nendobj\nxref\n", 1)
@@ -63,7 +63,7 @@ func TestWhatHasTheShapeOfAPDFPasses(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPDFOrSomethingElseTooIsRefused(t *testing.T) {
+func TestFilesThatAreNoPDFOrAlsoAnotherFormatAreRefused(t *testing.T) {
 	for name, file := range hostileFiles(t) {
 		if err := judge(file, 512); !errors.As(err, new(notPDF)) {
 			t.Errorf("%s: %v", name, err)
@@ -114,14 +114,14 @@ func hostileFiles(t testing.TB) map[string]string {
 	}
 }
 
-func TestWrongMagicIsSeenBeforeTheRestIsRead(t *testing.T) {
+func TestAWrongHeaderIsFoundBeforeTheRestIsRead(t *testing.T) {
 	s := &pdfChecker{from: io.MultiReader(strings.NewReader("GIF89a; not one of ours"), iotest.ErrReader(errors.New("read on")))}
 	if _, err := io.Copy(io.Discard, s); !errors.As(err, new(notPDF)) {
 		t.Error(err)
 	}
 }
 
-func TestWhatKeepsAFileFromBeingReadIsNotTakenForItsShape(t *testing.T) {
+func TestAReadErrorIsNotReportedAsNotPDF(t *testing.T) {
 	broken := errors.New("broken")
 	s := &pdfChecker{from: io.MultiReader(strings.NewReader(smallPDF), iotest.ErrReader(broken))}
 	if _, err := io.Copy(io.Discard, s); !errors.Is(err, broken) {
@@ -129,8 +129,8 @@ func TestWhatKeepsAFileFromBeingReadIsNotTakenForItsShape(t *testing.T) {
 	}
 }
 
-// FuzzShape: whatever a file is, the verdict does not depend on how it is cut into reads, and nothing is lost on the way of one that passes.
-func FuzzShape(f *testing.F) {
+// FuzzPDFCheck: whatever a file is, the verdict does not depend on how it is cut into reads, and nothing is lost on the way of one that passes.
+func FuzzPDFCheck(f *testing.F) {
 	f.Add([]byte(smallPDF), uint16(1))
 	for _, file := range hostileFiles(f) {
 		f.Add([]byte(file), uint16(7))
@@ -149,7 +149,7 @@ func FuzzShape(f *testing.F) {
 	})
 }
 
-func TestANameIsMadeFitToBeShown(t *testing.T) {
+func TestFileNamesAreMadeSafeToShow(t *testing.T) {
 	for given, want := range map[string]string{
 		"report.pdf": "report.pdf", "": unnamed, ".": unnamed, "..": unnamed, " . . ": unnamed, "/": unnamed, `C:\Users\me\a.pdf`: "a.pdf", "../../etc/passwd": "passwd",
 		"a/b/../c.pdf": "c.pdf", "x\x00y.pdf": "xy.pdf", "a\r\nSet-Cookie: b.pdf": "aSet-Cookie: b.pdf", "\u202efdp.exe": "fdp.exe", "\u2067a\u2069.pdf": "a.pdf", "..\u200e": unnamed,

@@ -136,7 +136,7 @@ func stops(t *testing.T, p *process) {
 	}
 }
 
-func TestAGatewayEndsWithWhoeverStartedItHoweverThatEnds(t *testing.T) {
+func TestAGatewayEndsWithItsParentProcess(t *testing.T) {
 	for how, end := range map[string]func(t *testing.T, p *process){"SIGTERM": stops, "kill -9": func(_ *testing.T, p *process) { p.kill() }} {
 		t.Run(how, func(t *testing.T) {
 			gatewayAddr := freeAddress(t)

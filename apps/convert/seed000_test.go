@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The acceptance checks of document 000, section 11, as far as they need none of our own HTTP: what asks the API is proven beside it.
+// The acceptance checks of document 000, section 11, as far as they do not need the API: the tests of the API are in api_test.go.
 
 func sha(text string) string {
 	sum := sha256.Sum256([]byte(text))

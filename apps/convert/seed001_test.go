@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The tests of document 001, section 5, and its exit criteria, section 6, as far as they need none of our own HTTP. The units of section 5 (backoff,
-// retryability by code, breaker thresholds) are in faults_test.go.
+// The tests of document 001, section 5, and its exit criteria, section 6, as far as they do not need the API. The units of section 5 (backoff,
+// retryability by code, breaker thresholds) are in failures_test.go.
 
 // 001 section 5, unit: reclaim logic. 001 section 6: expired leases are reclaimed automatically.
 func TestSeed001AnExpiredLeaseIsReclaimedAndSpendsNoRetry(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSeed001AJobThatAwaitsItsRetryIsQueuedWithoutALease(t *testing.T) {
 }
 
 // 001 section 5, integration, and section 6: retry_after is respected by the claim.
-func TestSeed001TheClaimPassesOverWhatIsNotDue(t *testing.T) {
+func TestSeed001TheClaimSkipsJobsThatAreNotDue(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		later := s.enters(1, func(d *holdfast.Draft) { d.Delay = time.Hour })
@@ -268,8 +268,8 @@ func TestSeed001ManyWorkersConvertEachFileOnce(t *testing.T) {
 	})
 }
 
-// 001 section 5, manual, and section 6: the breaker opens under forced faults, pauses dispatch and recovers by itself. Here the gateway says that it is well,
-// and its conversions fail: only the window can tell.
+// 001 section 5, manual, and section 6: the breaker opens under forced faults, pauses dispatch and recovers by itself. Here the gateway's health check
+// succeeds and its conversions fail: only the breaker's window can see that.
 func TestSeed001TheBreakerOpensUnderForcedFaultsAndRecovers(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.gateway.says(502, "")
@@ -344,7 +344,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 }
 
 // 001 section 3.7 and section 6: logs support debugging: event, job_id, status, attempt, duration_ms, gateway_status, error_code, breaker state.
-func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
+func TestSeed001EveryAttemptIsLogged(t *testing.T) {
 	s := newScene(t, "", quick)
 	s.gateway.does(func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 1 {

@@ -64,7 +64,7 @@ func TestAFirstVisitBeginsASession(t *testing.T) {
 	}
 }
 
-func TestACookieThatIsNoneOfOursIsReplaced(t *testing.T) {
+func TestACookieWithoutAValidSignatureIsReplaced(t *testing.T) {
 	s := newScene(t, "")
 	good, owner := newSession()
 	other := sessionKey(bytes.Repeat([]byte{8}, sessionKeyBytes)).newSession() // of another store
@@ -79,7 +79,7 @@ func TestACookieThatIsNoneOfOursIsReplaced(t *testing.T) {
 	}
 }
 
-func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
+func TestACookieOfATLSRequestIsSecure(t *testing.T) {
 	s := newScene(t, "")
 	forwarded := func(proto string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", proto) }
@@ -100,7 +100,7 @@ func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
 	}
 }
 
-// makes makes a key, and answers what to send.
+// makes creates a key and returns the header to send.
 func (s *scene) makes(o apikey.Order) (id, header string) {
 	s.Helper()
 	o.Name = "test"
@@ -136,7 +136,7 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoKeyOpensNothingAndBeginsNoSession(t *testing.T) {
+func TestAnInvalidKeyIsRefusedAndStartsNoSession(t *testing.T) {
 	s := newScene(t, "")
 	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
 	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
@@ -182,7 +182,7 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 	})
 }
 
-func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
+func TestUnreadableKeysAreRefused(t *testing.T) {
 	s := newScene(t, "")
 	_, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
 	s.faulty.Plan(storetest.Fault{Verb: "Records", Always: true})

@@ -15,7 +15,7 @@ func settingsFrom(env map[string]string) (settings, error) {
 }
 
 // C6; 001 section 7: every setting has its documented default.
-func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
+func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	got, err := settingsFrom(map[string]string{"DATA_DIR": "data"})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
 	}
 }
 
-func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
+func TestWithoutDataDirTheUsersDataDirectoryIsUsed(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	got, err := settingsFrom(nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
 }
 
 // 001 section 7: every setting is read from the environment.
-func TestEveryKnobTurns(t *testing.T) {
+func TestEverySettingIsRead(t *testing.T) {
 	got, err := settingsFrom(map[string]string{
 		"ADDR": ":80", "DATABASE_URL": "postgres://me:secret@db/x", "UPLOADS_DIR": "s3://in/a", "RESULTS_DIR": "/out", "GATEWAY_URL": "https://gw.example/x/",
 		"MAX_UPLOAD_BYTES": "1048576", "MAX_UPLOADS": "9", "UPLOADS_PER_MINUTE": "7", "HOSTS": "Convert.example.com, ::1", "MAPPINGS": "text, invoice,text",
@@ -76,7 +76,7 @@ func TestEveryKnobTurns(t *testing.T) {
 	}
 }
 
-func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
+func TestAllInvalidSettingsAreNamedAtOnceWithValueAndRemedy(t *testing.T) {
 	bad := map[string]string{
 		"ADDR": "nowhere", "GATEWAY_URL": "ftp://me:hunter2@x", "MAX_UPLOAD_BYTES": "50MB", "MAX_UPLOADS": "0", "UPLOADS_PER_MINUTE": "0", "HOSTS": "a b", "MAPPINGS": "a,../b",
 		"RETRY_MAX_ATTEMPTS": "0", "RETRY_BASE_DELAY_MS": "-1", "RETRY_JITTER_MAX_MS": "1e3", "RETRY_SCHEDULE": "linear",
@@ -107,7 +107,7 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 	}
 }
 
-func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
+func TestAnEmptyValueCountsAsNotSet(t *testing.T) {
 	env := map[string]string{"DATA_DIR": "d"}
 	plain, _ := settingsFrom(env)
 	for _, k := range settingTable {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// 000 section 11 (no double XML, and nothing left when a process dies): what a crash leaves between the steps of an upload is found.
+// 000 section 11 (no double XML, and nothing left when a process dies): the sweep cleans up what a crash leaves between the steps of an upload.
 func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		s.old()
@@ -50,7 +50,7 @@ func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
 	})
 }
 
-// unkeeps enters a job as an upload does that is killed before the expiry of its source is written down.
+// unkeeps creates a job as an upload does that is killed before it records its source.
 func (s *shelf) unkeeps(n int) holdfast.ID {
 	s.Helper()
 	id, text := holdfast.NewID(), string(samplePDF(n))
@@ -64,8 +64,8 @@ func (s *shelf) unkeeps(n int) holdfast.ID {
 	return id
 }
 
-// C10: a worker that dies after the XML was written and before that was said leaves it to the next attempt; one that was cancelled then leaves it to the sweep.
-func TestTheSweepKeepsAResultThatNobodySpokeOf(t *testing.T) {
+// C10: if a worker dies after it wrote the XML, the next attempt records it; if the job was cancelled meanwhile, the sweep does.
+func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		s.old()
 		id := s.unkeeps(1)
@@ -142,7 +142,7 @@ func TestTheSweepRemovesWhatAPurgedJobLeft(t *testing.T) {
 }
 
 // Rounds are bounded, and each continues where the last one ended, in whichever process.
-func TestTheSweepGoesOnWhereItEnded(t *testing.T) {
+func TestTheSweepContinuesWhereItEnded(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := &shelf{scene: newScene(t, address)}
 		s.dir = s.set.Uploads
@@ -177,7 +177,7 @@ func TestTheSweepGoesOnWhereItEnded(t *testing.T) {
 }
 
 // While the storage or the store fails, no file counts as missing and none is deleted.
-func TestASweepInTroubleDeletesNothing(t *testing.T) {
+func TestASweepThatFailsDeletesNothing(t *testing.T) {
 	s := &shelf{scene: newScene(t, "")}
 	s.dir = s.set.Uploads
 	s.old()

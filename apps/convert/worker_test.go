@@ -117,7 +117,7 @@ func TestAnAttemptThatFindsTheResultIsDone(t *testing.T) {
 }
 
 // Nothing is ever overwritten: the second attempt to finish uses the XML of the first.
-func TestWhoIsSecondToFinishKeepsTheFirstXML(t *testing.T) {
+func TestTheSecondAttemptToFinishKeepsTheFirstXML(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		first := xmlOf("text", 1)
@@ -138,7 +138,7 @@ func TestWhoIsSecondToFinishKeepsTheFirstXML(t *testing.T) {
 }
 
 // C3: XML is written whole or not at all.
-func TestAnAnswerThatIsNoWholeXMLIsTheGatewaysTroubleAndLeavesNothing(t *testing.T) {
+func TestAnAnswerThatIsNotCompleteXMLIsAGatewayErrorAndLeavesNothing(t *testing.T) {
 	half := func(_ int, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, "<document><page>")
@@ -173,7 +173,7 @@ func TestAnAnswerThatIsNoWholeXMLIsTheGatewaysTroubleAndLeavesNothing(t *testing
 	}
 }
 
-func TestXMLIsWholeOrNot(t *testing.T) {
+func TestXMLIsCheckedForCompleteness(t *testing.T) {
 	for text, whole := range map[string]bool{
 		"<a/>": true, "\ufeff<?xml version=\"1.0\"?>\n<!-- x --><a><b>x</b>&amp;</a>\n<!-- y -->\n": true,
 		"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>\xe4</a>": true, "<x:a xmlns:x=\"urn:x\"/>": true,
@@ -195,7 +195,7 @@ func TestAnAnswerWithoutEndIsCutOff(t *testing.T) {
 	}
 }
 
-// 000 section 10: a source that retention took makes the job fail as EXPIRED, at once.
+// 000 section 10: a job whose source was deleted by retention fails at once with EXPIRED.
 func TestAConversionWithoutItsPDFFailsAsExpired(t *testing.T) {
 	s := newScene(t, "")
 	id := s.enters(1)
@@ -209,8 +209,8 @@ func TestAConversionWithoutItsPDFFailsAsExpired(t *testing.T) {
 	expect(t, "calls", len(s.gateway.calls()), 0)
 }
 
-// C3: trouble with our own files is IO_ERROR, and never counts against the gateway.
-func TestLocalTroubleIsNotBlamedOnTheGateway(t *testing.T) {
+// C3: an error of our file storage is IO_ERROR, and never counts against the gateway.
+func TestAStorageErrorIsNotBlamedOnTheGateway(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.CircuitWindow = 2 })
 	uploads := &shaky{Store: s.uploads}
 	s.app.uploads = uploads
@@ -226,8 +226,8 @@ func TestLocalTroubleIsNotBlamedOnTheGateway(t *testing.T) {
 	expect(t, "calls", len(s.gateway.calls()), 0)
 }
 
-// A PDF that breaks off while it is sent is our trouble too, whatever the gateway made of it.
-func TestAPDFThatCannotBeReadToItsEndIsLocalTrouble(t *testing.T) {
+// A PDF whose reading fails while it is sent is a storage error too, whatever the gateway answers.
+func TestAPDFThatCannotBeReadToItsEndIsAStorageError(t *testing.T) {
 	s := newScene(t, "", func(set *settings) { set.RetryMaxAttempts = 1 })
 	s.app.uploads = torn{s.uploads}
 	s.works()
@@ -236,10 +236,10 @@ func TestAPDFThatCannotBeReadToItsEndIsLocalTrouble(t *testing.T) {
 	s.oneXML()
 }
 
-// torn is a place whose files break off.
+// torn is a file storage whose reads fail after some bytes.
 type torn struct{ blob.Store }
 
-// Open answers with a file that breaks off.
+// Open returns a file whose reads fail after some bytes.
 func (s torn) Open(ctx context.Context, key string) (*blob.File, error) {
 	file, err := s.Store.Open(ctx, key)
 	if err != nil {
@@ -262,7 +262,7 @@ func (f *tornFile) Read(p []byte) (int, error) {
 }
 
 // 000 section 6: the gateway's own words are appended where they are safe.
-func TestWhatTheGatewaySaidAboutAFileIsTold(t *testing.T) {
+func TestTheGatewaysMessageIsInTheFailure(t *testing.T) {
 	s := newScene(t, "")
 	s.gateway.says(406, `{"code":"INVALID_MAPPING","message":"Unsupported mapping."}`)
 	s.works()
@@ -305,7 +305,7 @@ func TestAProcessWorksOnItsOwnQueuesOnly(t *testing.T) {
 	s.becomes(id, holdfast.Complete)
 }
 
-// A panic in the middle of it all is one job's trouble, and shows as UNKNOWN.
+// A panic affects one job only, and is shown as UNKNOWN.
 func TestAPanicShowsAsUnknown(t *testing.T) {
 	s := newScene(t, "")
 	s.app.uploads = explosive{s.uploads}
@@ -321,7 +321,7 @@ type explosive struct{ blob.Store }
 // Open panics.
 func (explosive) Open(context.Context, string) (*blob.File, error) { panic("/srv/secret: boom") }
 
-// What is large goes through without being held in memory, and comes out whole.
+// A large answer is streamed without being held in memory, and is complete.
 func TestALargeAnswerIsKeptWhole(t *testing.T) {
 	const pages = 200_000
 	var sent atomic.Int64

@@ -48,7 +48,7 @@ elements:
 	}
 }
 
-func TestEveryMistakeInAMappingIsSeen(t *testing.T) {
+func TestEveryMistakeInAMappingIsReported(t *testing.T) {
 	rule := func(text string) string { return "name: own\nroot: r\nelements:\n  - " + text + "\n" }
 	deep := "{element: x, fixed: y}"
 	for range maxDepth + 1 {
@@ -164,8 +164,8 @@ func TestAGatewayThatCannotWorkDoesNotStart(t *testing.T) {
 	}
 }
 
-// FuzzMappingsAreTakenWholeOrRefused: no text makes it fall, and what it takes has a schema.
-func FuzzMappingsAreTakenWholeOrRefused(f *testing.F) {
+// FuzzMappingsAreParsedOrRefused: no text makes it fall, and what it takes has a schema.
+func FuzzMappingsAreParsedOrRefused(f *testing.F) {
 	invoice, err := os.ReadFile(filepath.Join("testdata", "invoice.yaml"))
 	if err != nil {
 		f.Fatal(err)

@@ -116,7 +116,7 @@ func between(t *testing.T, server *s3test.Server, instead func(w http.ResponseWr
 	t.Setenv("S3_ENDPOINT", proxy.URL)
 }
 
-func TestAFileWhoseAnswerWasLostIsKnownAgain(t *testing.T) {
+func TestAFileWhoseAnswerWasLostIsRecognised(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	var lost atomic.Int32
@@ -139,7 +139,7 @@ func TestAFileWhoseAnswerWasLostIsKnownAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsReadIsAskedFor(t *testing.T) {
+func TestOnlyTheBytesThatAreReadAreRequested(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	var mu sync.Mutex
@@ -194,7 +194,7 @@ func TestAStorageThatOverwritesIsRefused(t *testing.T) {
 }
 
 // C13: no error contains a secret.
-func TestErrorsOfABucketSayWhatToDoAndHoldNoKeys(t *testing.T) {
+func TestErrorsOfABucketSayWhatToDoAndContainNoKeys(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	b := openThere(t, place)
@@ -231,7 +231,7 @@ func TestErrorsOfABucketSayWhatToDoAndHoldNoKeys(t *testing.T) {
 	}
 }
 
-func TestAnEndpointIsEncryptedUnlessItSaysSoOrIsHere(t *testing.T) {
+func TestAnEndpointIsEncryptedUnlessItIsHTTPOrLocal(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "unknown")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for address, want := range map[string]string{"": "https://s3.amazonaws.com", "store.example:9000": "https://store.example:9000", "http://store.example": "http://store.example", "127.0.0.1:7070": "http://127.0.0.1:7070",

@@ -70,7 +70,7 @@ func TestAProcessThatIsKilledLeavesAtMostAPart(t *testing.T) {
 	put(t, f, "victim.pdf", []byte("the key is free"))
 }
 
-func TestAFolderThatIsGoneIsAnErrorUntilItIsBack(t *testing.T) {
+func TestAMissingFolderIsAnErrorUntilItExistsAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "files")
 	f := openHere(t, dir)
 	put(t, f, "a57.pdf", []byte("text"))
@@ -113,7 +113,7 @@ func TestFilesAreSpreadByTheEndsOfTheirNames(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInAFolderBesidesItsFilesIsLeftAlone(t *testing.T) {
+func TestOtherFilesInTheFolderAreNotTouched(t *testing.T) {
 	dir := t.TempDir()
 	f := openHere(t, dir)
 	put(t, f, "0189aaaa.pdf", nil)
@@ -153,7 +153,7 @@ func TestNothingLeadsOutOfAFolder(t *testing.T) {
 	}
 }
 
-func TestAReservationOfSomebodyWhoDiedIsGivenUp(t *testing.T) {
+func TestAStaleReservationIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	f := withoutLinks(openHere(t, dir))
 	put(t, f, "a57.pdf", nil)
@@ -173,7 +173,7 @@ func TestAReservationOfSomebodyWhoDiedIsGivenUp(t *testing.T) {
 }
 
 // Document 000 section 10: an error says that the disk is full, or that permissions are missing, and contains no path.
-func TestTroubleSaysWhatToDoAndNotWhere(t *testing.T) {
+func TestFolderErrorsSayWhatToDoAndContainNoPath(t *testing.T) {
 	for err, word := range map[error]string{syscall.ENOSPC: "free space", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "write permission", syscall.ENOENT: "mount it", syscall.EIO: "could not be written"} {
 		got := folderError("cannot write a file", &fs.PathError{Op: "write", Path: "/somewhere/private", Err: err})
 		if !strings.Contains(got.Error(), word) || strings.Contains(got.Error(), "private") || !errors.Is(got, err) {
@@ -185,7 +185,7 @@ func TestTroubleSaysWhatToDoAndNotWhere(t *testing.T) {
 	}
 }
 
-func TestPlacesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

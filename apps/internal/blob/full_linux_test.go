@@ -17,7 +17,7 @@ func fill() {
 	}
 }
 
-func TestADiskThatTakesNoMoreLeavesNothingBehind(t *testing.T) {
+func TestAFullDiskLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), victim+"="+dir, victim+"_FULL=yes", victim+"_WHOLE=yes")

@@ -13,7 +13,7 @@ import (
 )
 
 // 000 section 6: the queue page shows only the short line. When there is no further retry, it does not promise one.
-func TestAFailureShowsOneTrueLineAndRetryStartsItAgain(t *testing.T) {
+func TestAFailureShowsOneLineAndCanBeRetried(t *testing.T) {
 	s := newScene(t, "", quick)
 	s.gateway.says(http.StatusInternalServerError, "panic: /srv/gateway/secret.go:12 goroutine 7")
 	s.works()
@@ -34,7 +34,7 @@ func TestAFailureShowsOneTrueLineAndRetryStartsItAgain(t *testing.T) {
 	v.quiet()
 }
 
-func TestAFileThatIsTriedAgainSaysWhen(t *testing.T) {
+func TestAFileThatWaitsForARetryShowsWhen(t *testing.T) {
 	s := newScene(t, "", func(set *settings) { set.RetryBaseDelay = 100 * time.Second })
 	s.gateway.says(http.StatusBadGateway, "")
 	s.works()
@@ -47,7 +47,7 @@ func TestAFileThatIsTriedAgainSaysWhen(t *testing.T) {
 	v.Until(`document.querySelector(".attempts").textContent !== "` + first + `"`) // it counts down
 }
 
-func TestWhatTheGatewaySaysOfAFileIsSaidToItsOwner(t *testing.T) {
+func TestTheGatewaysMessageIsShownToTheOwner(t *testing.T) {
 	s := newScene(t, "", quick)
 	s.gateway.says(http.StatusNotAcceptable, `{"code":"INVALID_MAPPING","message":"Unsupported mapping."}`, "Content-Type", "application/json")
 	s.works()
@@ -58,7 +58,7 @@ func TestWhatTheGatewaySaysOfAFileIsSaidToItsOwner(t *testing.T) {
 }
 
 // C7, 001 section 3.3: the banner while the breaker holds, and that everything resumes by itself.
-func TestTheBannerStandsWhileTheGatewayIsAwayAndEverythingFinishesAfterwards(t *testing.T) {
+func TestTheBannerIsShownWhileTheGatewayIsDownAndAllFilesFinishAfterwards(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.CircuitWindow = 2 })
 	s.gateway.stops()
 	s.works()
@@ -98,8 +98,8 @@ func TestRetryIsDisabledWithAReasonWhenTheSourceIsGone(t *testing.T) {
 	expect(t, "what the button is described by", described, "The PDF was removed by retention. Please upload it again.")
 }
 
-// C12, E17: what expired says so.
-func TestAResultThatHasExpiredSaysSo(t *testing.T) {
+// C12, E17: an expired result is shown as expired.
+func TestAnExpiredResultIsShownAsExpired(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.KeepResult = 2 * time.Second })
 	s.works()
 	v := s.visited()
@@ -111,13 +111,13 @@ func TestAResultThatHasExpiredSaysSo(t *testing.T) {
 	v.quiet()
 }
 
-// A gate is between a browser and a server, and can be shut as if the server were gone.
+// A gate is a proxy between a browser and a server that can simulate an unreachable server.
 type gate struct {
 	http.Handler
 	shut atomic.Bool
 }
 
-// ServeHTTP passes a request on, or breaks it off.
+// ServeHTTP forwards a request, or closes the connection.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.shut.Load() {
 		panic(http.ErrAbortHandler)
@@ -125,7 +125,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Handler.ServeHTTP(w, r)
 }
 
-func TestThePageSaysWhenTheServerIsAwayAndComesBackByItself(t *testing.T) {
+func TestThePageShowsWhenTheServerIsUnreachableAndRecovers(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	handler, err := s.handler()

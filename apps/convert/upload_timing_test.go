@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An upload that is given up, wherever that is, leaves nothing: neither a file nor a part of one, nor a job.
+// An upload that is aborted at any point leaves no file, no unfinished file and no job.
 func TestAnUploadThatIsAbortedLeavesNothing(t *testing.T) {
 	const size = 4 << 20
 	d := openDoor(t, "")
@@ -62,7 +62,7 @@ func TestAnUploadThatIsAbortedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestMoreUploadsAtOnceThanAllowedAreSentAwayForAWhile(t *testing.T) {
+func TestUploadsBeyondTheLimitAreRefusedWithRetryAfter(t *testing.T) {
 	d := openDoor(t, "", func(s *settings) { s.MaxUploads = 1 })
 	session, _ := newSession()
 	slow, to := io.Pipe()
@@ -85,7 +85,7 @@ func TestMoreUploadsAtOnceThanAllowedAreSentAwayForAWhile(t *testing.T) {
 	expect(t, "afterwards", response.StatusCode, http.StatusOK)
 }
 
-func TestWhoAsksFirstIsAnsweredFirst(t *testing.T) {
+func TestAClientThatExpectsContinueIsAnsweredBeforeItSends(t *testing.T) {
 	d := openDoor(t, "")
 	session, _ := newSession()
 	body := form(filePart(named("a.pdf"), smallPDF))
@@ -119,7 +119,7 @@ func TestWhoAsksFirstIsAnsweredFirst(t *testing.T) {
 	}
 }
 
-// wireless is a listener without a network, for stories in a bubble.
+// wireless is a listener without a network, for scenarios in virtual time.
 type wireless chan net.Conn
 
 // Accept waits for a connection.
@@ -137,7 +137,7 @@ func (w wireless) Close() error { close(w); return nil }
 // Addr is nowhere.
 func (w wireless) Addr() net.Addr { return &net.IPAddr{} }
 
-func TestAnUploadThatComesToAHaltIsCut(t *testing.T) {
+func TestAnUploadThatStallsIsCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		first int           // so many bytes come at once,
 		drips int           // so many one by one,
@@ -187,7 +187,7 @@ func TestAnUploadThatComesToAHaltIsCut(t *testing.T) {
 	}
 }
 
-// repeated is a PDF of so many bytes that is nowhere in memory; another one for each number.
+// repeated returns a PDF of size bytes that is generated while it is read; it differs for each number.
 func repeated(n int, size int64) io.Reader {
 	head, tail := fmt.Sprintf("%%PDF-1.7\n1 0 obj\n<</N %d>>\nendobj\n%%", n), "\nstartxref\n9\n%%EOF\n"
 	return io.MultiReader(strings.NewReader(head), io.LimitReader(xs{}, size-int64(len(head)+len(tail))), strings.NewReader(tail))
@@ -243,8 +243,8 @@ func TestLargeUploadsAreNeverInMemory(t *testing.T) {
 	t.Logf("%d uploads of %d MiB at once: the heap grew by at most %.1f MiB", uploads, size>>20, float64(peak-min(peak, before))/(1<<20))
 }
 
-// Most programs send a whole request before they look for an answer: what is too large is read on, so that they hear why and not of a broken connection.
-func TestWhoSendsEverythingFirstHearsThatItIsTooLarge(t *testing.T) {
+// Most clients send a whole request before they read the answer. A file that is too large is read on, so that they receive the answer instead of a connection error.
+func TestAClientThatSendsEverythingReceivesTooLarge(t *testing.T) {
 	d := openDoor(t, "", func(set *settings) { set.MaxUpload = 12 << 20 })
 	kind, body := formOf("large.pdf", []byte(pdfOf(40<<20))) // more than lies between two ends of a connection
 	for _, length := range []string{fmt.Sprintf("Content-Length: %d", body.Len()), "Transfer-Encoding: chunked"} {

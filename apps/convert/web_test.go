@@ -54,15 +54,15 @@ func TestTheBannerSaysThatJobsWillResume(t *testing.T) {
 	})
 }
 
-func TestMappingsAreTheGatewaysAndTheSettingsWhileItIsAway(t *testing.T) {
+func TestMappingsComeFromTheGatewayOrWhileItIsDownFromTheSettings(t *testing.T) {
 	s := newScene(t, "", func(set *settings) { set.Mappings = []string{"text", "invoice"} })
 	c := newCaller(t, s.served())
 	if got := c.asks("GET", "/api/mappings").is(200, "").body; !strings.Contains(got, `{"name":"layout","title":"Layout"}`) {
 		t.Error(got)
 	}
 	s.gateway.stops()
-	away := newCaller(t, s.served()) // another process, that never heard of the gateway
-	if got := away.asks("GET", "/api/mappings").is(200, "").body; !strings.Contains(got, `{"name":"invoice","title":"invoice"}`) || strings.Contains(got, "layout") {
+	other := newCaller(t, s.served()) // another process, which has not reached the gateway yet
+	if got := other.asks("GET", "/api/mappings").is(200, "").body; !strings.Contains(got, `{"name":"invoice","title":"invoice"}`) || strings.Contains(got, "layout") {
 		t.Error(got)
 	}
 	if got := c.asks("GET", "/api/mappings").is(200, "").body; !strings.Contains(got, "layout") {
@@ -70,7 +70,7 @@ func TestMappingsAreTheGatewaysAndTheSettingsWhileItIsAway(t *testing.T) {
 	}
 }
 
-func TestPathsMethodsAndSitesThatAreNotMeantAreRefusedInJSON(t *testing.T) {
+func TestWrongPathsMethodsAndSitesAreRefusedInJSON(t *testing.T) {
 	s := newScene(t, "")
 	c := newCaller(t, s.served())
 	for _, path := range []string{"/api/", "/api/nothing", "/api/jobs/x/y/z", "/api/upload/more"} {
@@ -91,7 +91,7 @@ func TestPathsMethodsAndSitesThatAreNotMeantAreRefusedInJSON(t *testing.T) {
 	c.asks("GET", "/api/jobs", "Authorization", "Bearer nonsense")
 }
 
-func TestEveryAnswerKeepsBrowsersFromMischief(t *testing.T) {
+func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	s := newScene(t, "")
 	c := newCaller(t, s.served())
 	for _, path := range []string{"/", "/api/jobs", "/api/nothing", "/healthz", "/nothing"} {
@@ -109,7 +109,7 @@ func TestEveryAnswerKeepsBrowsersFromMischief(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnsweredAndToldToTheLogAlone(t *testing.T) {
+func TestAPanicIsAnsweredAndItsDetailsAreOnlyLogged(t *testing.T) {
 	s := newScene(t, "")
 	handler, err := s.handler()
 	if err != nil {
@@ -125,7 +125,7 @@ func TestAPanicIsAnsweredAndToldToTheLogAlone(t *testing.T) {
 	}
 }
 
-func TestHealthTellsWhetherFilesCanBeTaken(t *testing.T) {
+func TestReadinessReportsWhetherFilesCanBeStored(t *testing.T) {
 	s := newScene(t, "")
 	handler, err := s.handler()
 	if err != nil {
@@ -163,7 +163,7 @@ func TestHealthTellsWhetherFilesCanBeTaken(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForThisMachineUnlessSomebodySaysOtherwise(t *testing.T) {
+func TestMetricsAreForThisMachineUnlessConfiguredOtherwise(t *testing.T) {
 	for _, c := range []struct {
 		addr string
 		on   bool
@@ -180,7 +180,7 @@ func TestMetricsAreForThisMachineUnlessSomebodySaysOtherwise(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAskedNowSaysWhenToComeBack(t *testing.T) {
+func TestAnUnavailableStoreAnswersWithRetryAfter(t *testing.T) {
 	s := newScene(t, "")
 	c := newCaller(t, s.served())
 	id := c.has(s, 1)
