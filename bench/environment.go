@@ -20,35 +20,33 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A run that takes longer is given up; filling a store may take longer.
 const (
-	limit     = 90 * time.Second
-	fillLimit = 10 * time.Minute
+	runTimeout  = 90 * time.Second
+	fillTimeout = 10 * time.Minute // to fill a store
 )
 
-// settings are those of a server somebody cares for, the same for every contender; fsync and full page writes are on.
+// settings are those of a tuned server, the same for every contender; fsync and full page writes are on.
 var settings = pgtest.Options{Durable: true, Settings: map[string]string{
 	"shared_buffers":     "1GB",
 	"synchronous_commit": "on",
 	"max_wal_size":       "8GB",
 }}
 
-// collector is the same for every contender in Go. Engines make much short-lived garbage and little that lasts, and all of
-// them gain from collecting it less often.
+// collector is the same for every contender in Go. Job queues produce much short-lived garbage, and all of them gain from collecting it less often.
 const collector = "GOGC=400"
 
-// A ground gives every run a database of its own, made just before it and gone right after; only filled stores stay.
-type ground struct {
+// An environment gives every run its own database, which is created before the run and dropped after it. Only filled stores are kept.
+type environment struct {
 	dir     string
-	yard    *yard
+	builds  *buildSet
 	server  *pgtest.Server
 	version map[string]string // of the database servers
 	runs    int
 	filled  map[string]string // by name and database: the store's address
 }
 
-// prepare starts what the contests need.
-func (g *ground) prepare(ctx context.Context, contests []*contest) (err error) {
+// prepare starts the database servers that the contests need.
+func (g *environment) prepare(ctx context.Context, contests []*contest) (err error) {
 	g.version, g.filled = map[string]string{}, map[string]string{}
 	if needs(contests, func(e *entry) bool { return e.database == onPostgres }) {
 		if g.server, err = pgtest.Start(filepath.Join(g.dir, "postgres"), settings); err != nil {
@@ -61,8 +59,8 @@ func (g *ground) prepare(ctx context.Context, contests []*contest) (err error) {
 	if needs(contests, func(e *entry) bool { return e.program == "asynq" }) {
 		version, err := ensureRedis(ctx)
 		if err != nil {
-			g.yard.leftOut = append(g.yard.leftOut, fmt.Sprintf("asynq: %v", err))
-			delete(g.yard.commands, "asynq")
+			g.builds.leftOut = append(g.builds.leftOut, fmt.Sprintf("asynq: %v", err))
+			delete(g.builds.commands, "asynq")
 		} else {
 			g.version["Redis"] = version
 		}
@@ -70,20 +68,20 @@ func (g *ground) prepare(ctx context.Context, contests []*contest) (err error) {
 	return nil
 }
 
-func (g *ground) close() {
+func (g *environment) close() {
 	if g.server != nil {
 		g.server.Close()
 	}
 }
 
 // run measures one entry once.
-func (g *ground) run(ctx context.Context, e *entry) (measure.Result, error) {
-	store, server, clean, err := g.place(ctx, e)
+func (g *environment) run(ctx context.Context, e *entry) (measure.Result, error) {
+	store, server, clean, err := g.openStore(ctx, e)
 	if err != nil {
 		return measure.Result{}, err
 	}
 	defer clean()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	flags := append([]string{"-workload", e.workload, "-store", store, "-jobs", strconv.Itoa(e.jobs), "-server", strconv.Itoa(server)}, e.flags...)
 	others := watch(server)
@@ -94,7 +92,7 @@ func (g *ground) run(ctx context.Context, e *entry) (measure.Result, error) {
 	return r, err
 }
 
-// watch begins to count how many cores other programs use: whatever is neither the contender's nor its database server's.
+// watch starts to measure how many cores other programs use: all CPU time that is neither the contender's nor its database server's.
 func watch(server int) func(used time.Duration) float64 {
 	begin, busy, served := time.Now(), measure.Busy(), measure.ServerSeconds(server)
 	return func(used time.Duration) float64 {
@@ -103,33 +101,33 @@ func watch(server int) func(used time.Duration) float64 {
 	}
 }
 
-// start runs a contender, reads what it found, and answers the CPU time of all its processes.
-func (g *ground) start(ctx context.Context, name string, flags []string) (r measure.Result, used time.Duration, err error) {
-	command := slices.Concat(g.yard.commands[name], flags)
+// start runs a contender. It returns the result and the CPU time of all its processes.
+func (g *environment) start(ctx context.Context, name string, flags []string) (r measure.Result, used time.Duration, err error) {
+	command := slices.Concat(g.builds.commands[name], flags)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), collector)
 	cmd.Stderr = os.Stderr
 	cmd.WaitDelay = 5 * time.Second
-	endWithUs(cmd)
+	endWithParent(cmd)
 	out, err := cmd.Output()
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = fmt.Errorf("it took longer than %v", limit)
+			err = fmt.Errorf("it took longer than %v", runTimeout)
 		}
 		return r, 0, err
 	}
 	return r, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), json.Unmarshal(out, &r)
 }
 
-// place finds or makes the store of a run, and the process of the server it is on.
-func (g *ground) place(ctx context.Context, e *entry) (store string, server int, clean func(), err error) {
+// openStore finds or creates the store of a run. It also returns the process id of the database server.
+func (g *environment) openStore(ctx context.Context, e *entry) (store string, server int, clean func(), err error) {
 	clean = func() {}
-	if err := g.settle(ctx); err != nil {
+	if err := g.flush(ctx); err != nil {
 		return "", 0, nil, err
 	}
 	if e.filled != "" {
 		if store = g.filled[key(e)]; store == "" {
-			err = fmt.Errorf("there is no store with %s, see above", key(e))
+			err = fmt.Errorf("there is no store with %s; see the errors above", key(e))
 		}
 		return store, g.postmaster(e.database), clean, err
 	}
@@ -147,17 +145,17 @@ func (g *ground) place(ctx context.Context, e *entry) (store string, server int,
 	return store, g.postmaster(e.database), clean, err
 }
 
-// settle writes what earlier runs left to be written, so that nobody pays for another.
-func (g *ground) settle(ctx context.Context) error {
-	_ = exec.CommandContext(ctx, "sync").Run() // where there is no such program, the system decides
+// flush writes the data of earlier runs to the disk, so that a run does not pay for the one before it.
+func (g *environment) flush(ctx context.Context) error {
+	_ = exec.CommandContext(ctx, "sync").Run() // without this program, the system decides
 	if g.server == nil {
 		return nil
 	}
 	return g.exec(ctx, "postgres", "CHECKPOINT")
 }
 
-// fresh makes an empty database.
-func (g *ground) fresh(ctx context.Context, database, name string) (store string, clean func(), err error) {
+// fresh creates an empty database.
+func (g *environment) fresh(ctx context.Context, database, name string) (store string, clean func(), err error) {
 	if database == onSQLite {
 		dir := filepath.Join(g.dir, name)
 		return filepath.Join(dir, "jobs.db"), func() { os.RemoveAll(dir) }, os.MkdirAll(dir, 0o755)
@@ -168,14 +166,14 @@ func (g *ground) fresh(ctx context.Context, database, name string) (store string
 
 func key(e *entry) string { return e.filled + " on " + e.database }
 
-// fill makes the stores that are used by all rounds, those on files beside those on the server: nothing is timed yet.
-func (g *ground) fill(ctx context.Context, c *contest) error {
+// fill fills the stores that all rounds use. SQLite and PostgreSQL are filled concurrently, because nothing is timed.
+func (g *environment) fill(ctx context.Context, c *contest) error {
 	var group sync.WaitGroup
 	var mutex sync.Mutex
 	var failed error
 	lists := map[string][]*entry{}
 	for _, e := range c.entries {
-		if e.filled != "" && g.filled[key(e)] == "" && g.yard.commands[e.program] != nil {
+		if e.filled != "" && g.filled[key(e)] == "" && g.builds.commands[e.program] != nil {
 			lists[e.database] = append(lists[e.database], e)
 		}
 	}
@@ -193,26 +191,26 @@ func (g *ground) fill(ctx context.Context, c *contest) error {
 	return failed
 }
 
-func (g *ground) fillOne(ctx context.Context, e *entry) (string, error) {
+func (g *environment) fillOne(ctx context.Context, e *entry) (string, error) {
 	name := "filled_" + strings.ReplaceAll(e.filled, " ", "_")
 	store, _, err := g.fresh(ctx, e.database, name)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, fillLimit)
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	r, _, err := g.start(ctx, e.program, append([]string{"-workload", "prepare", "-store", store}, fillings[e.filled]...))
 	if err != nil {
 		return "", fmt.Errorf("filling a store with %s: %w", key(e), err)
 	}
 	fmt.Fprintf(os.Stderr, "filled a store with %s in %.0f s\n", key(e), r.Seconds)
-	if e.database == onPostgres { // a server that has been up for a while would have done so by itself
+	if e.database == onPostgres { // autovacuum would have done this on a server that has run for a while
 		return store, g.exec(ctx, name, "VACUUM (ANALYZE)")
 	}
 	return store, nil
 }
 
-func (g *ground) exec(ctx context.Context, database, statement string) error {
+func (g *environment) exec(ctx context.Context, database, statement string) error {
 	c, err := pgx.Connect(ctx, g.server.URL(database))
 	if err != nil {
 		return err
@@ -222,7 +220,7 @@ func (g *ground) exec(ctx context.Context, database, statement string) error {
 	return err
 }
 
-func (g *ground) ask(ctx context.Context, question string) (answer string, err error) {
+func (g *environment) ask(ctx context.Context, question string) (answer string, err error) {
 	c, err := pgx.Connect(ctx, g.server.URL("postgres"))
 	if err != nil {
 		return "", err
@@ -232,8 +230,8 @@ func (g *ground) ask(ctx context.Context, question string) (answer string, err e
 	return answer, err
 }
 
-// postmaster is the server's first process, by whose number its CPU time is found; 0 for a database without a server.
-func (g *ground) postmaster(database string) int {
+// postmaster returns the id of the server's first process, by which its CPU time is found; 0 for a database without a server.
+func (g *environment) postmaster(database string) int {
 	if database != onPostgres {
 		return 0
 	}
