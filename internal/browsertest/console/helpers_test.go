@@ -23,16 +23,16 @@ func write(p *browser.Page, selector, text string) {
 	browser.Eval[bool](p, fmt.Sprintf(`((field) => { field.value = %s; field.dispatchEvent(new Event("input", { bubbles: true })); return true; })(document.querySelector(%q))`, quoted(text), selector))
 }
 
-// quoted writes a text as a script does.
+// quoted returns a text as a JavaScript string.
 func quoted(text string) string {
 	made, _ := json.Marshal(text)
 	return string(made)
 }
 
-// ready waits until a page is there and its script has taken hold of it.
+// ready waits until a page is loaded and its script has connected.
 func ready(p *browser.Page) { p.See("#live-word", "Live") }
 
-// leads clicks on what leads to another page, and waits until that is there.
+// leads clicks on a link or a submit button, and waits until the next page is ready.
 func leads(p *browser.Page, selector string) {
 	browser.Eval[bool](p, `window.before = true`)
 	p.Click(selector)
@@ -40,27 +40,27 @@ func leads(p *browser.Page, selector string) {
 	ready(p)
 }
 
-// stays marks a page, so that kept can tell whether it was loaded anew.
+// stays marks a page, so that kept can find out whether it was reloaded.
 func stays(p *browser.Page) { browser.Eval[bool](p, `window.stayed = true`) }
 
 func kept(t *testing.T, p *browser.Page) {
 	t.Helper()
 	if !browser.Eval[bool](p, `window.stayed === true`) {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 }
 
-// status is what the server answered when the page was asked for.
+// status returns the HTTP status of the page.
 func status(p *browser.Page) int {
 	return browser.Eval[int](p, `performance.getEntriesByType("navigation")[0].responseStatus`)
 }
 
-// rows are the jobs that a page lists, in order.
+// rows returns the ids of the jobs on a page, in order.
 func rows(p *browser.Page) []string {
 	return browser.Eval[[]string](p, `[...document.querySelectorAll("[data-rows] [data-row]")].map((row) => row.dataset.row)`)
 }
 
-// ticked are the jobs that are selected.
+// ticked returns the ids of the selected jobs.
 func ticked(p *browser.Page) []string {
 	return browser.Eval[[]string](p, `[...document.querySelectorAll("[data-row] input[name=job]:checked")].map((box) => box.value)`)
 }
@@ -83,7 +83,7 @@ func (s *scene) enqueue(n int, kind string) []holdfast.ID {
 	return ids
 }
 
-// claim takes n jobs of a queue.
+// claim claims n jobs of a queue.
 func (s *scene) claim(n int, queue string) []holdfast.Lease {
 	s.t.Helper()
 	leases, err := s.Store.Claim(s.t.Context(), holdfast.Claim{Worker: "worker-a/1", Queues: []string{queue}, Limit: n, Start: n, Lease: time.Hour})
@@ -93,7 +93,7 @@ func (s *scene) claim(n int, queue string) []holdfast.Lease {
 	return leases
 }
 
-// settle ends attempts as the outcome says.
+// settle settles jobs with an outcome.
 func (s *scene) settle(leases []holdfast.Lease, o failure.Outcome) {
 	s.t.Helper()
 	settlements := make([]holdfast.Settlement, len(leases))
@@ -114,7 +114,7 @@ func (s *scene) fail(n int, kind, message string) []holdfast.ID {
 	return ids
 }
 
-// job looks at one.
+// job reads a job.
 func (s *scene) job(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
 	job, err := s.Desk.Job(s.t.Context(), id)
@@ -134,7 +134,7 @@ func (s *scene) count(f holdfast.Filter) int {
 	return n
 }
 
-// redrives are all there are.
+// redrives returns all redrives.
 func (s *scene) redrives() []redrive.Progress {
 	s.t.Helper()
 	list, err := s.Desk.Redrives(s.t.Context())
@@ -144,7 +144,7 @@ func (s *scene) redrives() []redrive.Progress {
 	return list
 }
 
-// work has an engine work off what waits in the queue convert, and take redrives further, until the test ends.
+// work runs an engine for the queue convert, which also advances redrives, until the test ends.
 func (s *scene) work() {
 	s.t.Helper()
 	e, err := engine.New(s.Store, engine.Config{Name: "worker-c", Queues: []string{"convert"}, Log: slog.New(slog.DiscardHandler), Poll: 100 * time.Millisecond})

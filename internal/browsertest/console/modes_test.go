@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// TestUnderAPrefix: an application mounts the console where it likes, with or without a slash, and every link stays inside.
+// TestUnderAPrefix: an application can mount the console under any prefix, with or without a slash, and every link stays inside.
 func TestUnderAPrefix(t *testing.T) {
 	s := stage(t, apikey.Admin, nil)
 	for _, prefix := range []string{"/ops/holdfast", "/ops/holdfast/"} {
@@ -31,7 +31,7 @@ func TestUnderAPrefix(t *testing.T) {
 	}
 }
 
-// TestWithKeysOnly finds what fails, opens it, and goes round, without touching a pointer.
+// TestWithKeysOnly finds a failed job, opens it and navigates, with the keyboard only.
 func TestWithKeysOnly(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	p := s.open("/overview")
@@ -65,7 +65,7 @@ func TestWithKeysOnly(t *testing.T) {
 	p.See("main .badge", "queued")
 }
 
-// TestWithoutScript reads every screen and does a single thing.
+// TestWithoutScript reads every screen and performs one action without JavaScript.
 func TestWithoutScript(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	p := browser.New(t)
@@ -73,7 +73,7 @@ func TestWithoutScript(t *testing.T) {
 	for name, path := range s.screens() {
 		p.Go(s.site + path)
 		if text := p.Text(); !strings.Contains(text, "Holdfast") || len(text) < 200 {
-			t.Errorf("%s says nothing without a script", name)
+			t.Errorf("%s is empty without JavaScript", name)
 		}
 	}
 	p.Go(s.site + "/jobs/" + s.Failed[0].String())
@@ -83,7 +83,7 @@ func TestWithoutScript(t *testing.T) {
 	p.See("main .badge", "queued")
 }
 
-// TestReadOnlyOffersNothing: neither a viewer nor anybody in a read-only console is offered, or can do, anything that changes the store.
+// TestReadOnlyOffersNothing: a viewer, and every user of a read-only console, sees no action and cannot change the store.
 func TestReadOnlyOffersNothing(t *testing.T) {
 	viewer := stage(t, apikey.Viewer, nil)
 	fixed := &scene{Scene: viewer.Scene, t: t, site: viewer.serve(console.Config{ReadOnly: true})}
@@ -120,7 +120,7 @@ func TestThemesDoNotFlash(t *testing.T) {
 	if light == system {
 		t.Errorf("light and the system's dark are both %s", light)
 	}
-	p.WithoutScript() // what the server renders is right already
+	p.WithoutScript() // the server already renders the chosen theme
 	p.Reload()
 	if now := browser.Eval[string](p, `getComputedStyle(document.documentElement).backgroundColor`); now != light {
 		t.Errorf("after a reload the page is %s, was %s", now, light)
