@@ -25,7 +25,7 @@ GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 .PHONY: help run demo convert test lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve a demo on a temporary store, with an outage in progress: open the printed console address in a browser
 	@$(GO) build -o bin/ ./cmd/holdfast

@@ -83,7 +83,7 @@ type openedResult struct {
 
 // openResult opens the XML of a job, or returns the reason why there is none (000 section 2C).
 func (f *webHandler) openResult(r *http.Request, owner string) (*openedResult, error) {
-	job, err := f.own(r.Context(), owner, r.PathValue("id"))
+	job, err := f.ownJob(r.Context(), owner, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -279,7 +279,7 @@ func TestAnAPIErrorHasCodeLineAndStatusAndNeverItsCause(t *testing.T) {
 	a := &app{set: defaultSettings(t)}
 	for _, c := range cases {
 		w := httptest.NewRecorder()
-		a.fail(w, apiErrorOf(c.err))
+		a.writeError(w, apiErrorOf(c.err))
 		var body map[string]any
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 			t.Fatal(err)
