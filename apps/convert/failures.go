@@ -177,7 +177,7 @@ func (a *app) writeError(w http.ResponseWriter, f apiError) {
 	if f.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((f.after+time.Second-1)/time.Second)))
 	}
-	_ = answer(w, apiErrorOf(f).status, body) // the client is gone: there is no way to report this
+	_ = writeJSON(w, apiErrorOf(f).status, body) // the client is gone: there is no way to report this
 }
 
 // errSourceGone means that the PDF of a job was deleted.

@@ -66,7 +66,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	})
 }
 
-// TestACutFileIsNeverReadAsComplete: wherever it was cut, by whomever it was made.
+// TestACutFileIsNeverReadAsComplete cuts files of several producers at many positions.
 func TestACutFileIsNeverReadAsComplete(t *testing.T) {
 	base := pdftest.Simple(t, "One.", "Two.", "Three.")
 	made := map[string][]byte{"by hand": base, "linearized": rewritten(t, base, "--linearize"), "object streams": rewritten(t, base, "--object-streams=generate"), "Chromium": printed(t, letter)}
