@@ -68,6 +68,18 @@ func read(t *testing.T, path, text string) source {
 	return s
 }
 
+func TestATestThatDoesNotExistIsFound(t *testing.T) {
+	tests := []string{"TestAClaim", "TestLongRuns"}
+	for text, want := range map[string]int{"see `TestAClaim`": 0, "see `TestAClaims`": 1, "see `TestLong`": 1, "TestMain": 0} {
+		if bad := unknownTests(source{path: "docs/x.md", text: text}, tests); len(bad) != want {
+			t.Errorf("%q: %v", text, bad)
+		}
+	}
+	if bad := unknownTests(source{path: "Makefile", text: "-run 'TestLong|TestShort'"}, tests); len(bad) != 1 {
+		t.Errorf("the Makefile: %v", bad)
+	}
+}
+
 func TestAnExampleThatDiffersFromItsPageIsFound(t *testing.T) {
 	file := func(string) (string, error) {
 		return "package main\n\nfunc main() {\n\t// README start\n\tif true {\n\t\trun()\n\t}\n\t// README end\n}\n", nil
