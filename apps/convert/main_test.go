@@ -115,7 +115,7 @@ func (p *process) output() string {
 	return p.said.String()
 }
 
-func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
+func TestAWrongCommandLineSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		env  map[string]string
@@ -124,13 +124,13 @@ func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
 	}{
 		{args: []string{"help"}, code: 0, says: "convert gateway"},
 		{args: []string{"help"}, code: 0, says: "RETRY_MAX_ATTEMPTS"},
-		{args: []string{"fly"}, code: 2, says: `there is no "fly"`},
-		{args: []string{"web", "now"}, code: 2, says: "set by environment"},
+		{args: []string{"fly"}, code: 2, says: `unknown command "fly"`},
+		{args: []string{"web", "now"}, code: 2, says: "environment variables"},
 		{args: []string{"key"}, code: 2, says: "create, list or revoke"},
 		{args: []string{"key", "burn"}, code: 2, says: "convert help"},
 		{args: []string{"key", "create", "--colour", "red"}, code: 2, says: "--name NAME"},
 		{args: []string{"key", "create"}, code: 1, says: "name"},
-		{args: []string{"key", "revoke", "nobody"}, code: 1, says: "nobody"},
+		{args: []string{"key", "revoke", "missing"}, code: 1, says: "missing"},
 		{args: []string{"web"}, env: map[string]string{"RETRY_MAX_ATTEMPTS": "many"}, code: 2, says: "RETRY_MAX_ATTEMPTS"},
 		{args: []string{"web"}, env: map[string]string{"UPLOADS_DIR": "ftp://elsewhere"}, code: 1, says: "UPLOADS_DIR"},
 	} {
@@ -149,7 +149,7 @@ func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenSaysSo(t *testing.T) {
+func TestAPortInUseIsReported(t *testing.T) {
 	busy, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
