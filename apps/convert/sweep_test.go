@@ -193,7 +193,7 @@ func TestASweepThatFailsDeletesNothing(t *testing.T) {
 	if err := os.Rename(s.set.Uploads, s.set.Uploads+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "is gone") {
+	if err := s.sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("the folder is gone: %v", err)
 	}
 	if f, err := s.checkFiles(t.Context(), s.job(id)); err == nil {
