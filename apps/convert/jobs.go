@@ -138,7 +138,7 @@ func (a *app) ownJob(ctx context.Context, owner, text string) (holdfast.Job, err
 
 // purgedError returns the answer for a job of which only a tombstone is left.
 func (a *app) purgedError(ctx context.Context, owner string, id holdfast.ID) error {
-	tombstones, _, err := a.jobs.Tombtombstones(ctx, holdfast.TombstoneFilter{Job: id})
+	tombstones, _, err := a.jobs.Tombstones(ctx, holdfast.TombstoneFilter{Job: id})
 	switch {
 	case err != nil:
 		return err

@@ -38,7 +38,7 @@ type pageHandler struct {
 
 // page returns the handler of the queue page, its assets and its two forms.
 func (f *webHandler) page() http.Handler {
-	s := &pageHandler{front: f, files: map[string][]byte{}}
+	s := &pageHandler{webHandler: f, files: map[string][]byte{}}
 	entries, err := fs.ReadDir(pageFiles, "page")
 	sum := sha256.New()
 	for _, entry := range entries {

@@ -10,7 +10,40 @@ import (
 
 // exportedNames is how many names each public package may export: types, functions, variables and constants, each counted by itself. Methods and fields belong to
 // their type and do not count. Every name is a promise to users of the library: lower a number when a package shrinks, and raise one only for a name that users need.
-var exportedNames = map[string]int{}
+var exportedNames = map[string]int{
+	".":                   129,
+	"api":                 364,
+	"apikey":              11,
+	"config":              23,
+	"console":             4,
+	"duty":                10,
+	"engine":              21,
+	"failure":             77,
+	"failure/breaker":     17,
+	"failure/catalog":     17,
+	"failure/policy":      29,
+	"failure/redrive":     21,
+	"kind":                3,
+	"kind/execjob":        10,
+	"kind/httpjob":        13,
+	"notify":              15,
+	"notify/mail":         14,
+	"notify/nats":         4,
+	"notify/sse":          4,
+	"notify/subscription": 6,
+	"notify/webhook":      5,
+	"ops":                 62,
+	"ops/opstest":         3,
+	"safehttp":            6,
+	"schedule":            8,
+	"server":              12,
+	"store":               2,
+	"store/postgres":      3,
+	"store/sqlite":        6,
+	"store/storetest":     22,
+	"telemetry":           10,
+	"telemetry/export":    1,
+}
 
 func TestPublicPackagesExportNoMoreNamesThanTheTableAllows(t *testing.T) {
 	found := map[string][]string{}

@@ -48,8 +48,8 @@ func (r *mappingParser) err() error {
 
 // parseMapping parses a custom mapping. If it has problems, the error names all of them.
 func parseMapping(file string, text []byte) (mapping, error) {
-	if len(text) > largestMapping {
-		return mapping{}, fmt.Errorf("%s: the file is larger than the limit of %d bytes", file, largestMapping)
+	if len(text) > maxMappingBytes {
+		return mapping{}, fmt.Errorf("%s: the file is larger than the limit of %d bytes", file, maxMappingBytes)
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	var document yaml.Node
