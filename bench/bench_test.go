@@ -24,7 +24,7 @@ func TestTheMedianIsTheMiddleOrTheMeanOfTheTwoMiddles(t *testing.T) {
 	}
 }
 
-// measuredAt gives an entry runs of so many jobs a second.
+// measuredAt gives an entry results with these rates.
 func measuredAt(contests []*contest, name, entry string, rates ...float64) {
 	e := find(contests, name, entry)
 	for _, r := range rates {
@@ -51,7 +51,7 @@ func TestARatioIsJudgedByMedians(t *testing.T) {
 	}
 }
 
-func TestAPeerThatRanTwoWaysIsTakenAtItsBest(t *testing.T) {
+func TestTheBetterOfTwoPeersCounts(t *testing.T) {
 	all := plan(false)
 	measuredAt(all, "pickup", pg, 1)
 	measuredAt(all, "pickup", "river", 10)
@@ -80,7 +80,7 @@ func TestEveryTargetNamesEntriesOfThePlan(t *testing.T) {
 	}
 }
 
-func TestThePlanKnowsWhatItRuns(t *testing.T) {
+func TestEveryEntryOfThePlanCanRun(t *testing.T) {
 	for _, c := range append(plan(false), plan(true)...) {
 		for _, e := range c.entries {
 			known := slices.ContainsFunc(programs, func(p program) bool { return p.name == e.program })
@@ -88,7 +88,7 @@ func TestThePlanKnowsWhatItRuns(t *testing.T) {
 				t.Errorf("%s of %s cannot run: %+v", e.name, c.name, e)
 			}
 			if e.filled != "" && fillings[e.filled] == nil {
-				t.Errorf("nobody knows how to fill a store with %q", e.filled)
+				t.Errorf("there is no filling %q", e.filled)
 			}
 			if e.base != "" && find([]*contest{c}, c.name, e.base) == nil {
 				t.Errorf("%s is compared with %q, which is not there", e.name, e.base)
@@ -103,22 +103,22 @@ func TestWordsChooseContestsContendersAndDatabases(t *testing.T) {
 		"enqueue1":            "enqueue1",
 		"flat 5M sqlite":      "flat: holdfast sqlite, holdfast sqlite 5M future",
 		"postgres drain boss": "drain: pg-boss",
-		"nobody":              "",
+		"unknown":             "",
 	} {
 		got := choose(plan(false), strings.Fields(words))
-		said := ""
+		chosen := ""
 		for _, c := range got {
-			said += c.name
+			chosen += c.name
 			if strings.Contains(want, ":") {
 				var names []string
 				for _, e := range c.entries {
 					names = append(names, e.name)
 				}
-				said += ": " + strings.Join(names, ", ")
+				chosen += ": " + strings.Join(names, ", ")
 			}
 		}
-		if said != want {
-			t.Errorf("-only %q chose %q, want %q", words, said, want)
+		if chosen != want {
+			t.Errorf("-only %q chose %q, want %q", words, chosen, want)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestABarThatIsCutDoesNotSetTheScale(t *testing.T) {
 }
 
 func TestResultsCanBeReadAndDrawnAgain(t *testing.T) {
-	r := &report{contests: plan(true), quick: true, ground: &ground{yard: &yard{}}}
+	r := &benchmark{contests: plan(true), quick: true, env: &environment{builds: &buildSet{}}}
 	for _, c := range r.contests {
 		for _, e := range c.entries {
 			measuredAt(r.contests, c.name, e.name, 100, 200, 300)
@@ -169,8 +169,8 @@ func TestResultsCanBeReadAndDrawnAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	var said strings.Builder
-	if err := again(filepath.Join(dir, "results.json"), &said); err != nil {
+	var output strings.Builder
+	if err := redraw(filepath.Join(dir, "results.json"), &output); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
@@ -178,8 +178,8 @@ func TestResultsCanBeReadAndDrawnAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if strings.Contains(said.String(), notMeasured+"\n") {
-		t.Errorf("figures got lost:\n%s", said.String())
+	if strings.Contains(output.String(), notMeasured+"\n") {
+		t.Errorf("figures got lost:\n%s", output.String())
 	}
 	var d document
 	text, _ := os.ReadFile(filepath.Join(dir, "results.json"))

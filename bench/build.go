@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// A program is how a contender is built and started.
+// A program describes how a contender is built and started.
 type program struct {
-	name   string // as entries call it
+	name   string // the name in entries
 	folder string // where its module is
-	module string // whose version is printed; of the node contenders, the package's name
-	script string // of the node contenders
-	c      bool   // its authors' own choice of SQLite driver needs a C compiler; without one it runs with a driver in pure Go
+	module string // its version is printed; for Node contenders, the name of the package
+	script string // for Node contenders
+	c      bool   // the SQLite driver of its authors needs a C compiler; without one it runs with a driver in pure Go
 }
 
-// programs are all contenders. Most have a module of their own, because their dependencies do not agree.
+// programs lists all contenders. Most have their own module, because their dependencies conflict.
 var programs = []program{
 	{name: "holdfast", folder: "."},
 	{name: "river", folder: ".", module: "github.com/riverqueue/river"},
@@ -34,23 +34,23 @@ var programs = []program{
 	{name: "pg-boss", folder: "node", module: "pg-boss", script: "pgboss.mjs"},
 }
 
-// A yard is where programs are built. What cannot be built is left out, and why is said.
-type yard struct {
+// A buildSet is the built programs. Programs that could not be built are in leftOut, with the reason.
+type buildSet struct {
 	dir      string
 	commands map[string][]string
 	versions []string
 	leftOut  []string
 }
 
-// build makes the programs that are needed. A contender that cannot be had does not stop the others.
-func build(ctx context.Context, dir string, needed map[string]bool) *yard {
-	y := &yard{dir: dir, commands: map[string][]string{}}
+// build builds the needed programs. A contender that cannot be built does not stop the others.
+func build(ctx context.Context, dir string, needed map[string]bool) *buildSet {
+	y := &buildSet{dir: dir, commands: map[string][]string{}}
 	npm := sync.OnceValue(func() error { return y.npm(ctx) })
 	for _, p := range programs {
 		if !needed[p.name] {
 			continue
 		}
-		command, version, err := y.make(ctx, p, npm)
+		command, version, err := y.buildOne(ctx, p, npm)
 		if err != nil {
 			y.leftOut = append(y.leftOut, fmt.Sprintf("%s: %v", p.name, err))
 			continue
@@ -61,7 +61,7 @@ func build(ctx context.Context, dir string, needed map[string]bool) *yard {
 	return y
 }
 
-func (y *yard) make(ctx context.Context, p program, npm func() error) (command []string, version string, err error) {
+func (y *buildSet) buildOne(ctx context.Context, p program, npm func() error) (command []string, version string, err error) {
 	if p.script != "" {
 		if err := npm(); err != nil {
 			return nil, "", err
@@ -83,7 +83,7 @@ func (y *yard) make(ctx context.Context, p program, npm func() error) (command [
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, "", fmt.Errorf("it does not build: %w\n%s", err, out)
+		return nil, "", fmt.Errorf("the build failed: %w\n%s", err, out)
 	}
 	if p.module == "" {
 		return []string{file}, "(this checkout)", nil
@@ -91,8 +91,8 @@ func (y *yard) make(ctx context.Context, p program, npm func() error) (command [
 	return []string{file}, moduleVersion(ctx, p.folder, p.module), nil
 }
 
-// npm installs the node contenders in a copy, so that nothing is left in the checkout.
-func (y *yard) npm(ctx context.Context) error {
+// npm installs the Node contenders in a copy, so that the checkout stays clean.
+func (y *buildSet) npm(ctx context.Context) error {
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return fmt.Errorf("%s is not in the PATH: install Node 20 or newer", name)
@@ -110,18 +110,18 @@ func (y *yard) npm(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--silent")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci did not work: %w\n%s", err, out)
+		return fmt.Errorf("npm ci failed: %w\n%s", err, out)
 	}
 	return nil
 }
 
 func packageVersion(dir, name string) string {
-	var said struct{ Version string }
+	var manifest struct{ Version string }
 	text, err := os.ReadFile(filepath.Join(dir, "node_modules", name, "package.json"))
-	if err != nil || json.Unmarshal(text, &said) != nil {
+	if err != nil || json.Unmarshal(text, &manifest) != nil {
 		return "(unknown version)"
 	}
-	return "v" + said.Version
+	return "v" + manifest.Version
 }
 
 func moduleVersion(ctx context.Context, folder, module string) string {

@@ -10,7 +10,7 @@ import (
 type chart struct {
 	title  string
 	note   string
-	legend []string // what the parts of a bar are, when there are two
+	legend []string // the names of the two parts of a bar, if there are two
 	groups []group
 }
 
@@ -19,7 +19,7 @@ type group struct {
 	bars []bar
 }
 
-// A bar is drawn from its parts, one after the other. One that is far beyond the others does not set the scale: it is cut off.
+// A bar consists of its parts, one after the other. A bar with cut set does not determine the scale: it may be cut off.
 type bar struct {
 	label string
 	text  string
@@ -37,19 +37,19 @@ func (b bar) sum() (sum float64) {
 	return sum
 }
 
-// The page, in pixels.
+// The layout, in pixels.
 const (
 	width     = 800.0
 	margin    = 28.0
-	labels    = 214.0 // where bars begin
-	longestPx = 450.0 // the longest bar
+	labels    = 214.0 // start of the bars
+	longestPx = 450.0 // length of the longest bar
 	rowPx     = 27.0
 	barPx     = 17.0
 	headPx    = 84.0
 	groupPx   = 38.0
 )
 
-// style has one accent for Holdfast and greys for the others, by day and by night.
+// style has one accent colour for Holdfast and greys for the others, in a light and a dark theme.
 const style = `<style>
 text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; font-size: 13px; fill: #374151 }
 .card { fill: #ffffff; stroke: #e5e7eb }
@@ -73,7 +73,7 @@ text { fill: #d1d5db }
 </style>
 `
 
-// draw answers the chart as SVG.
+// draw returns the chart as SVG.
 func (c chart) draw() string {
 	height := headPx + margin - 8
 	for _, g := range c.groups {
@@ -105,7 +105,7 @@ func write(s *strings.Builder, class string, x, y float64, text string) {
 	fmt.Fprintf(s, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, html.EscapeString(text))
 }
 
-// drawLegend is at the top right: one square of each shade for each part.
+// drawLegend draws the legend at the top right: one square of each colour for each part.
 func (c chart) drawLegend(s *strings.Builder) {
 	x := width - margin
 	for i := len(c.legend) - 1; i >= 0; i-- {

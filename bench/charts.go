@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// people is how the charts call an entry; the rest is called as it is.
-var people = map[string]string{
+// displayNames maps entries to their names in charts. Other entries keep their own name.
+var displayNames = map[string]string{
 	"holdfast postgres":          "Holdfast",
 	"holdfast postgres same":     "Holdfast, one process",
 	"holdfast postgres far":      "Holdfast over HTTP",
@@ -36,17 +36,17 @@ var databases = []struct {
 	{"Redis", func(d string) bool { return strings.HasPrefix(d, "redis") }},
 }
 
-// charts are the pictures of a benchmark, by file name.
+// charts returns the charts of a benchmark, by file name.
 func charts(contests []*contest, where string) map[string]chart {
 	return map[string]chart{
 		"drain.svg":   {title: "Draining no-op jobs", note: "jobs per second, median; the line shows the slowest and the fastest run; " + where, groups: byDatabase(contests, "drain", rateBar, true)},
 		"bulk.svg":    {title: "Enqueueing in bulk", note: "jobs per second, median; the line shows the slowest and the fastest run; " + where, groups: byDatabase(contests, "bulk", rateBar, true)},
 		"failure.svg": {title: "Every job fails once, then succeeds", note: "jobs per second, median; the line shows the slowest and the fastest run; " + where, groups: byDatabase(contests, "failure", rateBar, true)},
 		"enqueue.svg": {title: "Enqueueing one by one", note: "jobs per second, median; " + where, groups: enqueues(contests)},
-		"flat.svg":    {title: "Draining beside what should not matter", note: "jobs per second, median; the line shows the slowest and the fastest run; " + where, groups: flats(contests)},
+		"flat.svg":    {title: "Draining a store with other jobs in it", note: "jobs per second, median; the line shows the slowest and the fastest run; " + where, groups: flats(contests)},
 		"pickup.svg": {title: "From enqueue to the start of the handler", note: "milliseconds on an idle worker, less is better; " + where, legend: []string{"p50", "p99"},
 			groups: byDatabase(contests, "pickup", pickupBar, false)},
-		"cpu.svg": {title: "CPU time a job costs", note: "microseconds per drained job, less is better; " + where, legend: []string{"worker", "database"},
+		"cpu.svg": {title: "CPU time per job", note: "microseconds per drained job, less is better; " + where, legend: []string{"worker", "database"},
 			groups: byDatabase(contests, "drain", cpuBar, false)},
 	}
 }
@@ -89,14 +89,14 @@ func thousands(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-func called(e *entry) string {
-	if name := people[e.name]; name != "" {
+func displayName(e *entry) string {
+	if name := displayNames[e.name]; name != "" {
 		return name
 	}
 	return e.name
 }
 
-// measured are a contest's entries that have results.
+// measured returns the entries of a contest that have results.
 func measured(contests []*contest, name string) (list []*entry) {
 	for _, c := range contests {
 		for _, e := range c.entries {
@@ -108,14 +108,14 @@ func measured(contests []*contest, name string) (list []*entry) {
 	return list
 }
 
-// byDatabase groups a contest's entries: Holdfast first, then the others, the best before the rest.
+// byDatabase groups the entries of a contest: Holdfast first, then the others, the best first.
 func byDatabase(contests []*contest, name string, draw func(*entry) bar, moreIsBetter bool) (groups []group) {
 	for _, d := range databases {
 		g := group{name: d.name}
 		for _, e := range measured(contests, name) {
 			if d.is(e.database) {
 				b := draw(e)
-				b.label, b.ours = called(e), e.program == "holdfast"
+				b.label, b.ours = displayName(e), e.program == "holdfast"
 				g.bars = append(g.bars, b)
 			}
 		}
@@ -127,7 +127,7 @@ func byDatabase(contests []*contest, name string, draw func(*entry) bar, moreIsB
 	return groups
 }
 
-// order puts the best first, and ours before all.
+// order sorts Holdfast first, then the others, the best first.
 func order(bars []bar, moreIsBetter bool) {
 	slices.SortStableFunc(bars, func(a, b bar) int {
 		if a.ours != b.ours {
@@ -143,13 +143,13 @@ func order(bars []bar, moreIsBetter bool) {
 	})
 }
 
-// enqueues shows all databases together, because what counts is when the caller may go on.
+// enqueues shows all databases together, because the time until the call returns is comparable.
 func enqueues(contests []*contest) (groups []group) {
 	for name, contest := range map[string]string{"1 goroutine": "enqueue1", "16 goroutines": "enqueue16"} {
 		g := group{name: name}
 		for _, e := range measured(contests, contest) {
 			b := rateBar(e)
-			b.label, b.ours = called(e), e.program == "holdfast"
+			b.label, b.ours = displayName(e), e.program == "holdfast"
 			if e.program == "holdfast" || strings.HasPrefix(e.program, "river") {
 				b.label += map[string]string{onPostgres: ", PostgreSQL", onSQLite: ", SQLite"}[e.database]
 			}
@@ -164,7 +164,7 @@ func enqueues(contests []*contest) (groups []group) {
 	return groups
 }
 
-// flats shows how little a full store matters, and what a snapshot does that somebody holds open.
+// flats shows the effect of a full store, and of a snapshot that is held open.
 func flats(contests []*contest) (groups []group) {
 	add := func(title string, list []*entry, label func(*entry) string) {
 		g := group{name: title}
@@ -193,7 +193,7 @@ func flats(contests []*contest) (groups []group) {
 	}
 	add("Holdfast on PostgreSQL", on(onPostgres), beside)
 	add("Holdfast on SQLite", on(onSQLite), beside)
-	add("A snapshot that somebody holds open, PostgreSQL", measured(contests, "snapshot"), func(e *entry) string {
+	add("A snapshot that is held open, PostgreSQL", measured(contests, "snapshot"), func(e *entry) string {
 		name := "Holdfast"
 		if e.program != "holdfast" {
 			name = "River"

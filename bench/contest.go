@@ -9,15 +9,15 @@ import (
 	"github.com/holdfastdev/holdfast/bench/measure"
 )
 
-// run lets the entries take turns, and changes who begins with every round.
-func (c *contest) run(ctx context.Context, g *ground, rounds int) {
+// run runs the entries in turns. Each round begins with another entry.
+func (c *contest) run(ctx context.Context, g *environment, rounds int) {
 	if err := g.fill(ctx, c); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	for round := range rounds {
 		for i := range c.entries {
 			e := c.entries[(i+round)%len(c.entries)]
-			if g.yard.commands[e.program] == nil || e.minor && round >= max(1, rounds/2) {
+			if g.builds.commands[e.program] == nil || e.minor && round >= max(1, rounds/2) {
 				continue
 			}
 			if ctx.Err() != nil {
@@ -28,7 +28,7 @@ func (c *contest) run(ctx context.Context, g *ground, rounds int) {
 	}
 }
 
-func (e *entry) once(ctx context.Context, g *ground, contest string, round int) {
+func (e *entry) once(ctx context.Context, g *environment, contest string, round int) {
 	r, err := g.run(ctx, e)
 	if err != nil {
 		e.failures = append(e.failures, err.Error())
@@ -43,7 +43,7 @@ func (e *entry) once(ctx context.Context, g *ground, contest string, round int) 
 	fmt.Fprintf(os.Stderr, "%-10s %-28s round %d: %8.0f jobs/s, %4.0f + %.0f us/job\n", contest, e.name, round, rate(r), worker(r), server(r))
 }
 
-// A figure is one number of a run.
+// A figure computes one number of a run.
 type figure func(measure.Result) float64
 
 func rate(r measure.Result) float64   { return float64(r.Jobs) / r.Seconds }
@@ -65,7 +65,7 @@ func (e *entry) sorted(of figure) []float64 {
 	return list
 }
 
-// median is 0 when nothing was measured.
+// median returns 0 if nothing was measured.
 func (e *entry) median(of figure) float64 { return median(e.sorted(of)) }
 
 func median(sorted []float64) float64 {
@@ -75,7 +75,7 @@ func median(sorted []float64) float64 {
 	return (sorted[len(sorted)/2] + sorted[(len(sorted)-1)/2]) / 2
 }
 
-// find is the entry of that name, or nil.
+// find returns the entry with a name, or nil.
 func find(contests []*contest, name, entry string) *entry {
 	for _, c := range contests {
 		if c.name != name {

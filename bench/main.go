@@ -1,7 +1,6 @@
-// Bench runs Holdfast and its peers side by side: the same workloads on the same throw-away PostgreSQL, on SQLite files on the
-// same disk and on a Redis of their own, one process a run, the contenders taking turns, so that whatever else the machine does
-// hurts all of them. It prints medians, spreads and whether the targets are met, and writes results.json and charts. A missed
-// target is news, not an error: the exit code is 1 only when a run did not work.
+// Bench compares Holdfast with other job queues: the same workloads on the same temporary PostgreSQL, on SQLite files on the same disk and on a temporary Redis. Each run
+// is one process, and the contenders take turns, so that other load on the machine affects all of them. It prints medians, spreads and whether the targets are met, and
+// writes results.json and charts. A missed target is not an error: the exit code is 1 only if a run did not work.
 package main
 
 import (
@@ -20,23 +19,23 @@ import (
 	"time"
 )
 
-// A report is one whole benchmark.
-type report struct {
+// A benchmark is one whole run of the benchmark.
+type benchmark struct {
 	quick    bool
-	part     bool // of the plan: what was not chosen is not spoken of
+	part     bool // only a part of the plan: entries that were not chosen are not printed
 	rounds   int
 	contests []*contest
-	ground   *ground
+	env      *environment
 	verdicts []verdict
 }
 
 func main() {
-	r := &report{quick: os.Getenv("QUICK") != ""}
-	flag.IntVar(&r.rounds, "rounds", 0, "how often each contender runs each workload; 3, or 1 when quick")
-	only := flag.String("only", "", "only what answers to all these words: a workload, a contender, a database")
-	out := flag.String("out", "", "the folder for results.json and the charts; results, or results/quick, unless -only is given")
-	flag.BoolVar(&r.quick, "quick", r.quick, "fewer jobs, one round: a look, not a measurement (also QUICK=1)")
-	from := flag.String("from", "", "judge and draw an earlier results.json again instead of measuring")
+	r := &benchmark{quick: os.Getenv("QUICK") != ""}
+	flag.IntVar(&r.rounds, "rounds", 0, "how often each contender runs each workload; default 3, or 1 with -quick")
+	only := flag.String("only", "", "run only entries that match all these words: workload, contender, database")
+	out := flag.String("out", "", "the folder for results.json and the charts; default results, or results/quick with -quick, or none with -only")
+	flag.BoolVar(&r.quick, "quick", r.quick, "fewer jobs, one round: a first look, not a measurement (also QUICK=1)")
+	from := flag.String("from", "", "evaluate and draw an earlier results.json again instead of measuring")
 	flag.Parse()
 	if r.rounds <= 0 {
 		r.rounds = 3
@@ -45,7 +44,7 @@ func main() {
 		}
 	}
 	if *from != "" {
-		if err := again(*from, os.Stdout); err != nil {
+		if err := redraw(*from, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -62,7 +61,7 @@ func main() {
 	}
 }
 
-// folder is where the results go. What is only a part of the benchmark does not replace the whole.
+// folder returns the folder for the results. A partial run does not replace the results of a full one.
 func folder(out, only string, quick bool) string {
 	switch {
 	case out != "" || only != "":
@@ -73,33 +72,33 @@ func folder(out, only string, quick bool) string {
 	return "results"
 }
 
-func (r *report) run(ctx context.Context, to io.Writer, out string) error {
+func (r *benchmark) run(ctx context.Context, to io.Writer, out string) error {
 	begin := time.Now()
 	if len(r.contests) == 0 {
-		return errors.New("nothing answers to all words of -only: see the plan in bench/README.md")
+		return errors.New("no entry matches all words of -only: see the workloads and contenders in bench/README.md")
 	}
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // the database server runs as a user of its own and lives in here
+	if err := os.Chmod(dir, 0o755); err != nil { // the database server runs as another user and has its data here
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "building the contenders")
-	r.ground = &ground{dir: dir, yard: build(ctx, filepath.Join(dir, "bin"), r.needed())}
-	if r.ground.yard.commands["holdfast"] == nil && r.needed()["holdfast"] {
-		return errors.New("without Holdfast there is nothing to compare: " + strings.Join(r.ground.yard.leftOut, "\n"))
+	r.env = &environment{dir: dir, builds: build(ctx, filepath.Join(dir, "bin"), r.needed())}
+	if r.env.builds.commands["holdfast"] == nil && r.needed()["holdfast"] {
+		return errors.New("Holdfast cannot be built: " + strings.Join(r.env.builds.leftOut, "\n"))
 	}
-	if err := r.ground.prepare(ctx, r.contests); err != nil {
+	if err := r.env.prepare(ctx, r.contests); err != nil {
 		return err
 	}
-	defer r.ground.close()
-	for _, line := range r.ground.yard.leftOut {
+	defer r.env.close()
+	for _, line := range r.env.builds.leftOut {
 		fmt.Fprintln(os.Stderr, "left out:", line)
 	}
 	for _, c := range r.contests {
-		c.run(ctx, r.ground, r.rounds)
+		c.run(ctx, r.env, r.rounds)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -115,10 +114,10 @@ func (r *report) run(ctx context.Context, to io.Writer, out string) error {
 		}
 		fmt.Fprintf(to, "results.json and charts are in %s\n", out)
 	}
-	return r.trouble()
+	return r.failure()
 }
 
-func (r *report) needed() map[string]bool {
+func (r *benchmark) needed() map[string]bool {
 	all := map[string]bool{}
 	for _, c := range r.contests {
 		for _, e := range c.entries {
@@ -128,27 +127,27 @@ func (r *report) needed() map[string]bool {
 	return all
 }
 
-// print is the whole answer on the terminal.
-func (r *report) print(to io.Writer, took time.Duration) {
+// print prints the results.
+func (r *benchmark) print(to io.Writer, took time.Duration) {
 	m := thisMachine()
-	fmt.Fprintf(to, "\n%d cores, %s/%s, %s, rounds: %d (half as many for peers that no target names), took %v\n", m.Cores, m.System, m.Chip, m.Go, r.rounds, took.Round(time.Second))
+	fmt.Fprintf(to, "\n%d cores, %s/%s, %s, rounds: %d (half as many for contenders without a target), took %v\n", m.Cores, m.System, m.Chip, m.Go, r.rounds, took.Round(time.Second))
 	if r.quick {
-		fmt.Fprintln(to, "QUICK: fewer jobs, one round, and 200k jobs where a full run has millions. Read it as a look, not as a measurement.")
+		fmt.Fprintln(to, "QUICK: fewer jobs, one round, and 200k jobs where a full run has millions. This is a first look, not a measurement.")
 	}
-	fmt.Fprintln(to, strings.Join(r.ground.yard.versions, ", "))
-	for _, name := range slices.Sorted(maps.Keys(r.ground.version)) {
-		fmt.Fprintf(to, "%s %s\n", name, r.ground.version[name])
+	fmt.Fprintln(to, strings.Join(r.env.builds.versions, ", "))
+	for _, name := range slices.Sorted(maps.Keys(r.env.version)) {
+		fmt.Fprintf(to, "%s %s\n", name, r.env.version[name])
 	}
 	fmt.Fprintf(to, "every contender in Go runs with %s\n", collector)
 	fmt.Fprintf(to, "PostgreSQL settings: fsync=on full_page_writes=on %s; all else default, the same for all\n", listed(settings.Settings))
-	for _, line := range r.ground.yard.leftOut {
+	for _, line := range r.env.builds.leftOut {
 		fmt.Fprintln(to, "LEFT OUT:", line)
 	}
-	fmt.Fprintln(to, disturbance(r.contests))
+	fmt.Fprintln(to, otherLoad(r.contests))
 	fmt.Fprintln(to)
 	table(to, r.contests)
-	spoken(to, r.contests)
-	judgement(to, r.verdicts)
+	printSettings(to, r.contests)
+	printTargets(to, r.verdicts)
 }
 
 func listed(settings map[string]string) string {
@@ -159,7 +158,7 @@ func listed(settings map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-func (r *report) trouble() error {
+func (r *benchmark) failure() error {
 	n := 0
 	for _, c := range r.contests {
 		for _, e := range c.entries {

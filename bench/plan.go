@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/bench/measure"
 )
 
-// A contest is a workload whose entries are compared with each other, so they take turns.
+// A contest is a workload whose entries are compared with each other and take turns.
 type contest struct {
 	name    string
 	entries []*entry
@@ -21,15 +21,15 @@ type entry struct {
 	workload string
 	jobs     int
 	flags    []string
-	filled   string // which filled store it runs on; a fresh and empty one when this says nothing
-	base     string // the entry it means little without
-	minor    bool   // no target names it, so it runs fewer rounds
+	filled   string // the filled store that it runs on; empty: a new, empty store
+	base     string // the entry that it is compared with
+	minor    bool   // it has no target, so it runs fewer rounds
 	results  []measure.Result
-	others   []float64 // cores that other programs used meanwhile, run by run
+	others   []float64 // cores that other programs used, run by run
 	failures []string
 }
 
-// The databases. Redis is one for each of its ways to reach the disk.
+// The databases. Redis counts once for each of its fsync settings.
 const (
 	onPostgres = "postgres"
 	onSQLite   = "sqlite"
@@ -37,7 +37,7 @@ const (
 	onAlways   = "redis always"
 )
 
-// fillings are the stores that are filled once and used by every round, with the flags that fill them.
+// fillings are the filled stores that every round uses, with the flags that fill them.
 var fillings = map[string][]string{
 	"1M future":     {"-scheduled", "1000000"},
 	"5M future":     {"-scheduled", "5000000"},
@@ -50,17 +50,17 @@ var fillings = map[string][]string{
 	"200k retained": {"-retained", "200000"},
 }
 
-// A book makes entries. Counts are chosen so that a run takes a few seconds; rates are compared.
-type book struct{ quick bool }
+// A planner creates entries. The numbers of jobs are chosen so that a run takes a few seconds; rates are compared.
+type planner struct{ quick bool }
 
-func (b book) jobs(full, quick int) int {
+func (b planner) jobs(full, quick int) int {
 	if b.quick {
 		return quick
 	}
 	return full
 }
 
-func (b book) entry(name string, full, quick int, flags ...string) *entry {
+func (b planner) entry(name string, full, quick int, flags ...string) *entry {
 	e := &entry{name: name, jobs: b.jobs(full, quick), flags: flags}
 	word, _, _ := strings.Cut(name, " ")
 	e.program, e.database = word, onPostgres
@@ -78,23 +78,23 @@ func (b book) entry(name string, full, quick int, flags ...string) *entry {
 	return e
 }
 
-// far is an entry that goes through a server, and is compared with the same one that does not.
-func (b book) far(base string, full, quick int, flags ...string) *entry {
+// far returns an entry that goes through a server and is compared with the same entry without one.
+func (b planner) far(base string, full, quick int, flags ...string) *entry {
 	e := b.entry(base+" far", full, quick, slices.Concat(flags, []string{"-far"})...)
 	e.base = base
 	return e
 }
 
-// minor is an entry that no target names.
-func (b book) minor(name string, full, quick int, flags ...string) *entry {
+// minor returns an entry without a target.
+func (b planner) minor(name string, full, quick int, flags ...string) *entry {
 	e := b.entry(name, full, quick, flags...)
 	e.minor = true
 	return e
 }
 
-// plan is everything that is measured.
+// plan returns everything that is measured.
 func plan(quick bool) []*contest {
-	b := book{quick}
+	b := planner{quick}
 	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.fair(), b.events(), b.snapshot()}
 	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "fair": "drain", "events": "drain", "snapshot": "drain"}
 	for _, c := range all {
@@ -108,7 +108,7 @@ func plan(quick bool) []*contest {
 	return all
 }
 
-func (b book) drain() *contest {
+func (b planner) drain() *contest {
 	return &contest{"drain", []*entry{
 		b.entry("holdfast postgres", 200_000, 100_000),
 		b.far("holdfast postgres", 200_000, 100_000),
@@ -126,7 +126,7 @@ func (b book) drain() *contest {
 	}}
 }
 
-func (b book) bulk() *contest {
+func (b planner) bulk() *contest {
 	return &contest{"bulk", []*entry{
 		b.entry("holdfast postgres", 200_000, 100_000),
 		b.far("holdfast postgres", 200_000, 100_000),
@@ -143,7 +143,7 @@ func (b book) bulk() *contest {
 	}}
 }
 
-func (b book) enqueue1() *contest {
+func (b planner) enqueue1() *contest {
 	one := []string{"-goroutines", "1"}
 	return &contest{"enqueue1", []*entry{
 		b.entry("holdfast postgres", 10_000, 5_000, one...),
@@ -161,7 +161,7 @@ func (b book) enqueue1() *contest {
 	}}
 }
 
-func (b book) enqueue16() *contest {
+func (b planner) enqueue16() *contest {
 	return &contest{"enqueue16", []*entry{
 		b.entry("holdfast postgres", 50_000, 25_000),
 		b.far("holdfast postgres", 50_000, 25_000),
@@ -178,7 +178,7 @@ func (b book) enqueue16() *contest {
 	}}
 }
 
-func (b book) failure() *contest {
+func (b planner) failure() *contest {
 	return &contest{"failure", []*entry{
 		b.entry("holdfast postgres", 60_000, 30_000),
 		b.entry("river", 20_000, 8_000),
@@ -193,9 +193,8 @@ func (b book) failure() *contest {
 	}}
 }
 
-// pickup asks those on an SQLite file with both ends in one process, which is how such a file is used. River is asked both
-// ways, and its better figure counts.
-func (b book) pickup() *contest {
+// pickup measures contenders on SQLite with both ends in one process, which is how SQLite is normally used. River is measured both ways, and the better figure counts.
+func (b planner) pickup() *contest {
 	return &contest{"pickup", []*entry{
 		b.entry("holdfast postgres", 200, 100),
 		b.entry("river", 200, 100),
@@ -216,7 +215,7 @@ func (b book) pickup() *contest {
 	}}
 }
 
-func (b book) processes() *contest {
+func (b planner) processes() *contest {
 	list := []*entry{
 		b.entry("holdfast postgres", 100_000, 50_000),
 		b.entry("holdfast postgres 4", 100_000, 50_000, "-processes", "4"),
@@ -227,7 +226,7 @@ func (b book) processes() *contest {
 	return &contest{"processes", list}
 }
 
-// flatNames are the fillings of flat. A quick run has no time for millions.
+// flatNames returns the fillings of flat. A quick run has smaller ones.
 func flatNames(quick bool) []string {
 	if quick {
 		return []string{"200k future", "200k held", "200k broken", "200k retained"}
@@ -235,8 +234,8 @@ func flatNames(quick bool) []string {
 	return []string{"1M future", "5M future", "1M held", "1M broken", "1M retained"}
 }
 
-// flat compares a store with nothing else in it with stores that hold what should not matter.
-func (b book) flat() *contest {
+// flat compares an otherwise empty store with stores that contain many other jobs.
+func (b planner) flat() *contest {
 	c := &contest{name: "flat"}
 	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
 		c.entries = append(c.entries, b.entry(base, 100_000, 50_000))
@@ -249,8 +248,8 @@ func (b book) flat() *contest {
 	return c
 }
 
-// fair compares one owner with five thousand that share.
-func (b book) fair() *contest {
+// fair compares one owner with five thousand owners.
+func (b planner) fair() *contest {
 	c := &contest{name: "fair"}
 	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
 		many := b.entry(base+" 5000 owners", 100_000, 50_000, "-owners", "5000")
@@ -260,18 +259,18 @@ func (b book) fair() *contest {
 	return c
 }
 
-// events compares a feed that nobody listens to with one that tells every transition of every job.
-func (b book) events() *contest {
+// events compares a feed without listeners with one that contains every transition of every job.
+func (b planner) events() *contest {
 	c := &contest{name: "events"}
 	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
-		told := b.entry(base+" told", 200_000, 100_000, "-told")
-		told.base = base
-		c.entries = append(c.entries, b.entry(base, 200_000, 100_000), told)
+		withEvents := b.entry(base+" told", 200_000, 100_000, "-told")
+		withEvents.base = base
+		c.entries = append(c.entries, b.entry(base, 200_000, 100_000), withEvents)
 	}
 	return c
 }
 
-func (b book) snapshot() *contest {
+func (b planner) snapshot() *contest {
 	list := []*entry{
 		b.entry("holdfast postgres", 200_000, 100_000),
 		b.entry("holdfast postgres snapshot", 200_000, 100_000, "-snapshot"),
@@ -282,13 +281,13 @@ func (b book) snapshot() *contest {
 	return &contest{"snapshot", list}
 }
 
-// choose keeps the entries that answer to every word, and what they are compared with. A word that is a contest's whole name
-// means that one; otherwise it may be part of any name.
+// choose keeps the entries that match every word, and the entries that they are compared with. A word that is the name of a contest selects that contest; any other word
+// may be part of any name.
 func choose(all []*contest, words []string) (chosen []*contest) {
 	named := func(word string) bool {
 		return slices.ContainsFunc(all, func(c *contest) bool { return c.name == word })
 	}
-	fits := func(c *contest, e *entry) bool {
+	matches := func(c *contest, e *entry) bool {
 		return !slices.ContainsFunc(words, func(word string) bool {
 			if named(word) {
 				return c.name != word
@@ -299,7 +298,7 @@ func choose(all []*contest, words []string) (chosen []*contest) {
 	for _, c := range all {
 		keep := map[string]bool{}
 		for _, e := range c.entries {
-			if fits(c, e) {
+			if matches(c, e) {
 				keep[e.name], keep[e.base] = true, true
 			}
 		}

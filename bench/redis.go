@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ensureRedis finds redis-server, installs Debian's package if it may, and answers its version.
+// ensureRedis finds redis-server, or installs Debian's package if possible, and returns its version.
 func ensureRedis(ctx context.Context) (version string, err error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if err := installRedis(ctx); err != nil {
@@ -23,7 +23,7 @@ func ensureRedis(ctx context.Context) (version string, err error) {
 	}
 	out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("redis-server does not run: %w", err)
+		return "", fmt.Errorf("cannot run redis-server: %w", err)
 	}
 	_, rest, _ := strings.Cut(string(out), "v=")
 	version, _, _ = strings.Cut(rest, " ")
@@ -38,10 +38,10 @@ func installRedis(ctx context.Context) error {
 	fmt.Fprintln(os.Stderr, "installing Redis for the benchmark, once")
 	get := func(arguments ...string) error {
 		cmd := exec.CommandContext(ctx, apt, append([]string{"-q", "-o", "DPkg::Lock::Timeout=300"}, arguments...)...)
-		// RUNLEVEL keeps the package from starting a server for everyday use.
+		// RUNLEVEL keeps the package from starting a server.
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get could not install redis-server: %w\n%s", err, out)
+			return fmt.Errorf("apt-get cannot install redis-server: %w\n%s", err, out)
 		}
 		return nil
 	}
@@ -54,13 +54,13 @@ func installRedis(ctx context.Context) error {
 	return get("install", "-y", "--no-install-recommends", "redis-server")
 }
 
-// A redis is a server that lives for one run.
+// A redis is a server for one run.
 type redis struct {
 	address string
 	cmd     *exec.Cmd
 }
 
-// startRedis starts a server on a free port of 127.0.0.1 whose log reaches the disk every second or with every command.
+// startRedis starts a server on a free port of 127.0.0.1 with an append-only file and the given fsync setting.
 func startRedis(ctx context.Context, dir, fsync string) (*redis, error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +74,7 @@ func startRedis(ctx context.Context, dir, fsync string) (*redis, error) {
 	r := &redis{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	r.cmd = exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--logfile", filepath.Join(dir, "log"), "--save", "", "--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0")
-	endWithUs(r.cmd)
+	endWithParent(r.cmd)
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
 	}

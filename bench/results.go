@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/bench/measure"
 )
 
-// A document is results.json: enough to check every claim, or to draw other conclusions.
+// A document is the content of results.json.
 type document struct {
 	Day      string            `json:"day"`
 	Machine  machine           `json:"machine"`
@@ -65,11 +65,11 @@ func thisMachine() machine {
 	return machine{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()}
 }
 
-// record makes the document of a run.
-func (r *report) record() document {
+// record returns the document of a run.
+func (r *benchmark) record() document {
 	d := document{
 		Day: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine(), Quick: r.quick, Rounds: r.rounds,
-		Versions: r.ground.yard.versions, Servers: r.ground.version, Postgres: settings.Settings, LeftOut: r.ground.yard.leftOut,
+		Versions: r.env.builds.versions, Servers: r.env.version, Postgres: settings.Settings, LeftOut: r.env.builds.leftOut,
 	}
 	for _, c := range r.contests {
 		record := contestRecord{Name: c.name}
@@ -99,8 +99,8 @@ func (e *entry) record() entryRecord {
 	return r
 }
 
-// write puts results.json and the charts into a folder.
-func (r *report) write(dir string) error {
+// write writes results.json and the charts to a folder.
+func (r *benchmark) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -113,12 +113,12 @@ func (r *report) write(dir string) error {
 	}
 	where := fmt.Sprintf("%d cores", runtime.NumCPU())
 	if r.quick {
-		where += ", a quick look"
+		where += ", a quick run"
 	}
 	return drawAll(r.contests, where, dir)
 }
 
-// drawAll writes the charts that have something to show.
+// drawAll writes the charts that have bars.
 func drawAll(contests []*contest, where, dir string) error {
 	for name, c := range charts(contests, where) {
 		if len(c.groups) == 0 {
@@ -131,15 +131,15 @@ func drawAll(contests []*contest, where, dir string) error {
 	return nil
 }
 
-// again judges and draws what was measured earlier.
-func again(file string, to io.Writer) error {
+// redraw evaluates and draws an earlier results.json.
+func redraw(file string, to io.Writer) error {
 	var d document
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return fmt.Errorf("%s is no results.json of this benchmark: %w", file, err)
+		return fmt.Errorf("%s is not a results.json of this benchmark: %w", file, err)
 	}
 	contests := plan(d.Quick)
 	for _, c := range d.Contests {
@@ -149,12 +149,12 @@ func again(file string, to io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintln(to, disturbance(contests))
+	fmt.Fprintln(to, otherLoad(contests))
 	table(to, contests)
-	judgement(to, judge(contests, targets(d.Quick)))
+	printTargets(to, judge(contests, targets(d.Quick)))
 	where := fmt.Sprintf("%d cores", d.Machine.Cores)
 	if d.Quick {
-		where += ", a quick look"
+		where += ", a quick run"
 	}
 	return drawAll(contests, where, filepath.Dir(file))
 }

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// table prints medians. CPU time tells more than the rate when the machine is shared.
+// table prints the medians. On a shared machine, CPU time is more reliable than the rate.
 func table(to io.Writer, contests []*contest) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "workload\tcontender\ton\tjobs\truns\tjobs/s\tmin - max\tCPU us/job: worker + database\tWAL B/job\tMB idle > peak\tms a call: p50, p99\tholdfast is")
@@ -23,7 +23,7 @@ func table(to io.Writer, contests []*contest) {
 				continue
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%.0f\t%.0f - %.0f\t%s\t%s\t%s\t%s\t%s\n", c.name, e.name, e.database, e.jobs, len(list), e.median(rate), list[0], list[len(list)-1],
-				e.cost(), dash("%.0f", e.median(wal)), e.room(), e.calls(), c.standing(e))
+				e.cost(), dash("%.0f", e.median(wal)), e.memoryRange(), e.calls(), c.comparison(e))
 		}
 	}
 	w.Flush()
@@ -64,7 +64,7 @@ func (e *entry) cost() string {
 	return fmt.Sprintf("%.0f + %.0f", e.median(worker), e.median(server))
 }
 
-func (e *entry) room() string {
+func (e *entry) memoryRange() string {
 	if len(e.results) == 0 || e.results[0].Peak == 0 {
 		return "-"
 	}
@@ -72,7 +72,7 @@ func (e *entry) room() string {
 	return fmt.Sprintf("%.0f > %.0f", last.Idle, last.Peak)
 }
 
-// calls is how long single calls took, where they were timed.
+// calls returns the duration of single calls, if they were timed.
 func (e *entry) calls() string {
 	if e.median(p99) == 0 {
 		return "-"
@@ -80,8 +80,8 @@ func (e *entry) calls() string {
 	return fmt.Sprintf("%.2f, %.2f", e.median(p50), e.median(p99))
 }
 
-// standing says how much faster Holdfast is than a peer, or how an entry compares with its base.
-func (c *contest) standing(e *entry) string {
+// comparison returns how much faster Holdfast is than another contender, or the ratio of an entry to its base.
+func (c *contest) comparison(e *entry) string {
 	ratio := func(name string) string {
 		ours := find([]*contest{c}, c.name, name)
 		if ours == nil || len(ours.results) == 0 {
@@ -113,8 +113,8 @@ func dash(format string, value float64) string {
 	return fmt.Sprintf(format, value)
 }
 
-// judgement prints the targets, and answers how many are missed.
-func judgement(to io.Writer, verdicts []verdict) (missing int) {
+// printTargets prints the targets and returns how many are missed.
+func printTargets(to io.Writer, verdicts []verdict) (missing int) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\ntarget\tof\tagainst\twanted\treached\t")
 	count := map[string]int{}
@@ -123,12 +123,12 @@ func judgement(to io.Writer, verdicts []verdict) (missing int) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.what(), v.mine, v.against(), v.wanted(), v.reached(), v.state)
 	}
 	w.Flush()
-	fmt.Fprintf(to, "\n%d targets met, %d missed, %d not measured. Four processes against one are judged within a noise of 5 %%.\n", count[met], count[missed], count[notMeasured])
+	fmt.Fprintf(to, "\n%d targets met, %d missed, %d not measured. Four processes against one are evaluated with a tolerance of 5 %%.\n", count[met], count[missed], count[notMeasured])
 	return count[missed]
 }
 
-// disturbance says how much else the machine had to do, so that nobody takes a busy hour for a slow program.
-func disturbance(contests []*contest) string {
+// otherLoad describes the load of other programs during the runs.
+func otherLoad(contests []*contest) string {
 	var all []float64
 	for _, c := range contests {
 		for _, e := range c.entries {
@@ -139,18 +139,18 @@ func disturbance(contests []*contest) string {
 		return ""
 	}
 	slices.Sort(all)
-	said := fmt.Sprintf("Cores used by other programs meanwhile: %.1f (median), %.1f (at most).", median(all), all[len(all)-1])
-	if median(all) > quiet {
-		said += " THE MACHINE WAS BUSY: repeat this when it is idle."
+	text := fmt.Sprintf("Cores used by other programs: %.1f (median), %.1f (maximum).", median(all), all[len(all)-1])
+	if median(all) > maxOtherCores {
+		text += " THE MACHINE WAS BUSY: repeat this when it is idle."
 	}
-	return said
+	return text
 }
 
-// quiet is how many cores other programs may use before rates say more about them than about the contenders.
-const quiet = 0.3
+// maxOtherCores is how many cores other programs may use before rates become unreliable.
+const maxOtherCores = 0.3
 
-// spoken prints what every contender said about its settings, once.
-func spoken(to io.Writer, contests []*contest) {
+// printSettings prints the settings of every contender, once.
+func printSettings(to io.Writer, contests []*contest) {
 	fmt.Fprintln(to, "\nsettings")
 	seen := map[string]bool{}
 	for _, c := range contests {
@@ -158,11 +158,11 @@ func spoken(to io.Writer, contests []*contest) {
 			if len(e.results) == 0 {
 				continue
 			}
-			said := fmt.Sprintf("%s: %s", e.name, e.results[0].Settings)
-			if e.base == "" && !seen[said] {
-				fmt.Fprintln(to, "  "+said)
+			line := fmt.Sprintf("%s: %s", e.name, e.results[0].Settings)
+			if e.base == "" && !seen[line] {
+				fmt.Fprintln(to, "  "+line)
 			}
-			seen[said] = true
+			seen[line] = true
 		}
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// A target is a promise about one entry: a ratio to another one of the same contest, or a plain figure.
+// A target is a goal for one entry: a ratio to another entry of the same contest, or a plain figure.
 type target struct {
 	text    string
 	contest string
@@ -14,7 +14,7 @@ type target struct {
 	atMost  bool   // less is better
 }
 
-// A verdict is a target and what became of it.
+// A verdict is a target with its result.
 type verdict struct {
 	target
 	value float64
@@ -27,30 +27,29 @@ const (
 	notMeasured = "not measured"
 )
 
-// A desk writes targets.
-type desk struct{ list []target }
+// A targetList collects targets.
+type targetList struct{ list []target }
 
-func (d *desk) atLeast(want float64, contest, mine string, peers ...string) {
+func (d *targetList) atLeast(want float64, contest, mine string, peers ...string) {
 	d.list = append(d.list, target{contest: contest, mine: mine, peers: peers, of: rate, want: want})
 }
 
-// soon adds p50 and p99 of pick-up.
-func (d *desk) soon(want float64, mine string, peers ...string) {
-	late := target{text: "pickup p50", contest: "pickup", mine: mine, peers: peers, of: p50, want: want, atMost: true}
-	d.list = append(d.list, late)
-	late.text, late.of = "pickup p99", p99
-	d.list = append(d.list, late)
+// pickup adds targets for p50 and p99 of pick-up.
+func (d *targetList) pickup(want float64, mine string, peers ...string) {
+	goal := target{text: "pickup p50", contest: "pickup", mine: mine, peers: peers, of: p50, want: want, atMost: true}
+	d.list = append(d.list, goal)
+	goal.text, goal.of = "pickup p99", p99
+	d.list = append(d.list, goal)
 }
 
-// far adds what the way through a server may cost. In bulk it is judged by both figures: a machine with cores to spare hides CPU time, and a slow disk
-// hides everything.
-func (d *desk) far(mine, near string) {
+// far adds targets for the cost of a server. In bulk both figures count: a machine with idle cores hides CPU time, and a slow disk hides all other costs.
+func (d *targetList) far(mine, near string) {
 	d.atLeast(0.5, "drain", mine, near)
 	d.atLeast(1/1.5, "bulk", mine, near)
 	d.list = append(d.list, target{text: "bulk, CPU per job", contest: "bulk", mine: mine, peers: []string{near}, of: cpu, want: 1.5, atMost: true})
 }
 
-func (d *desk) plain(text string, of figure, mine string, want float64, unit string) {
+func (d *targetList) plain(text string, of figure, mine string, want float64, unit string) {
 	d.list = append(d.list, target{text: text, contest: "drain", mine: mine, of: of, want: want, unit: unit, atMost: true})
 }
 
@@ -59,9 +58,9 @@ const (
 	lite = "holdfast sqlite"
 )
 
-// targets are those of the plan for speed.
+// targets returns all targets.
 func targets(quick bool) []target {
-	d := &desk{}
+	d := &targetList{}
 	d.atLeast(6, "drain", pg, "river")
 	d.atLeast(4.5, "drain", pg, "river 2000")
 	d.atLeast(30, "drain", lite, "river sqlite")
@@ -81,11 +80,11 @@ func targets(quick bool) []target {
 	d.atLeast(18, "failure", lite, "river sqlite")
 	d.atLeast(6, "failure", pg, "asynq everysec")
 	d.atLeast(5, "failure", lite, "asynq everysec")
-	d.soon(0.6, pg, "river", "river same")
-	d.soon(0.05, pg, "river defaults")
-	d.soon(0.2, lite, "river sqlite", "river sqlite same")
-	d.soon(0.3, pg, "asynq everysec")
-	d.soon(0.3, lite, "asynq everysec")
+	d.pickup(0.6, pg, "river", "river same")
+	d.pickup(0.05, pg, "river defaults")
+	d.pickup(0.2, lite, "river sqlite", "river sqlite same")
+	d.pickup(0.3, pg, "asynq everysec")
+	d.pickup(0.3, lite, "asynq everysec")
 	d.list = append(d.list, target{text: "pickup p50", contest: "pickup", mine: lite, peers: []string{"backlite"}, of: p50, want: 1, atMost: true})
 	d.plain("CPU per job", cpu, pg, 45, "us")
 	d.plain("CPU per job", cpu, lite, 30, "us")
@@ -104,13 +103,13 @@ func targets(quick bool) []target {
 		d.far(name+" far", name)
 	}
 	d.atLeast(0.8, "snapshot", pg+" snapshot", pg)
-	// "No slower" is judged within the noise of such runs.
+	// "No slower", with a tolerance of 5 %.
 	d.atLeast(0.95, "processes", pg+" 4", pg)
 	d.atLeast(0.95, "processes", lite+" 4", lite)
 	return d.list
 }
 
-// judge compares medians. A target whose entries were not measured, or not chosen, is neither met nor missed.
+// judge compares medians. A target whose entries were not measured is neither met nor missed.
 func judge(contests []*contest, list []target) (verdicts []verdict) {
 	for _, t := range list {
 		value, ok := t.value(contests)
@@ -152,7 +151,7 @@ func (t target) value(contests []*contest) (float64, bool) {
 
 func (t target) better(a, b float64) bool { return (a < b) == t.atMost }
 
-// what names the target.
+// what returns the name of the target.
 func (t target) what() string {
 	if t.text != "" {
 		return t.text
@@ -160,7 +159,7 @@ func (t target) what() string {
 	return t.contest
 }
 
-// against names what it is measured by.
+// against returns the names of the entries that it is compared with.
 func (t target) against() string {
 	switch len(t.peers) {
 	case 0:
@@ -171,7 +170,7 @@ func (t target) against() string {
 	return fmt.Sprintf("the better of %s and %s", t.peers[0], t.peers[1])
 }
 
-// wanted and reached are for people.
+// wanted and reached return the values for people.
 func (t target) wanted() string {
 	sign := "at least "
 	if t.atMost {

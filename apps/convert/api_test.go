@@ -11,8 +11,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// 000 section 2C and 5, C4, C5, C8: each route has one answer for each who asks and each state of things.
-func TestEveryRouteAnswersTheOwnerAndRefusesEverybodyElse(t *testing.T) {
+// 000 section 2C and 5, C4, C5, C8: each route has one answer for each caller and each state of the job.
+func TestEveryRouteAnswersTheOwnerAndRefusesOthers(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address, quick)
 		at := s.served()
@@ -58,13 +58,13 @@ func TestEveryRouteAnswersTheOwnerAndRefusesEverybodyElse(t *testing.T) {
 		}
 		got := mine.asks("GET", "/api/jobs/"+processing.String()+"/download")
 		if got.header.Get("Retry-After") == "" {
-			t.Error("whoever comes too early is not told when to come back")
+			t.Error("the answer 409 has no Retry-After")
 		}
 	})
 }
 
 // Issue 7: JSON fields named as in document 000; absent values are null, never missing.
-func TestAJobIsToldInTheDocumentsWords(t *testing.T) {
+func TestAJobHasTheFieldsOfTheDocument(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		at := s.served()
@@ -83,7 +83,7 @@ func TestAJobIsToldInTheDocumentsWords(t *testing.T) {
 			delete(fields, name)
 		}
 		if len(fields) > 0 {
-			t.Errorf("unheard of: %v", fields)
+			t.Errorf("unexpected fields: %v", fields)
 		}
 
 		v := c.get(id)
@@ -114,7 +114,7 @@ func TestAJobIsToldInTheDocumentsWords(t *testing.T) {
 	})
 }
 
-// 000 section 11: upload a bad type: job failed with NOT_PDF. Whether the engine has got to it changes nothing that anybody sees.
+// 000 section 11: upload a bad type: job failed with NOT_PDF. The view is the same before and after the engine has run it.
 func TestARefusedFileIsFailedFromTheFirstMoment(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
@@ -228,14 +228,14 @@ func TestAManualRetryHappensOnceAndOnlyWithItsSource(t *testing.T) {
 		}
 		all.Wait()
 		if count[202] != 1 || count[409] != 19 {
-			t.Errorf("twenty who ask at once are answered %v", count)
+			t.Errorf("twenty concurrent requests are answered %v", count)
 		}
 		s.works()
 		s.becomes(id, holdfast.Complete)
 		expect(t, "manual_retry_count", c.get(id).ManualRetryCount, 1)
 		history, err := s.store.History(t.Context(), id)
 		if err != nil || !slices.ContainsFunc(history.Events, func(e holdfast.Event) bool { return e.Name == "manual retry" && e.Actor == c.owner && e.Request != "" }) {
-			t.Errorf("the retry is not in the story: %+v, %v", history.Events, err)
+			t.Errorf("the retry is not in the history: %+v, %v", history.Events, err)
 		}
 	})
 }

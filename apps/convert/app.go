@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
-// An app is one process of the converter, whichever parts of it run here: they meet in the store and among the files.
+// An app is one process of the converter: web, worker or both. Several processes work together through the store and the file storage.
 type app struct {
 	set     settings
 	jobs    holdfast.Store
@@ -25,16 +25,16 @@ type app struct {
 	results blob.Store
 	http    *http.Client // to the gateway
 	log     *slog.Logger
-	watch   *telemetry.Metrics
+	metrics *telemetry.Metrics
 
-	uploading, following limit.AtOnce
-	perOwner, perAddress *limit.Rates // of uploads
-	badKeys              *limit.Rates // of addresses
-	keys                 keyring
-	seal                 sealKeeper
+	uploading, streaming limit.AtOnce // uploads and event streams in progress
+	perOwner, perAddress *limit.Rates // uploads per minute
+	badKeys              *limit.Rates // unknown or revoked keys per minute, by address
+	keys                 keyCache
+	sessionKey           sessionKeyCache
 }
 
-// open opens the store and the places for files.
+// open opens the store and the file storage.
 func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 	jobs, err := store.Open(ctx, set.Store)
 	if err != nil {
@@ -42,7 +42,7 @@ func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 	}
 	a := &app{
 		set: set, jobs: jobs, http: &http.Client{}, log: log,
-		perOwner: newRates(set.UploadsPerMinute), perAddress: newRates(addressRates * set.UploadsPerMinute), badKeys: newRates(badKeysPerMinute),
+		perOwner: newRates(set.UploadsPerMinute), perAddress: newRates(addressFactor * set.UploadsPerMinute), badKeys: newRates(badKeysPerMinute),
 	}
 	for _, place := range []struct {
 		to   *blob.Store
@@ -54,16 +54,16 @@ func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 		}
 	}
 	a.desk = ops.New(jobs, a.deskConfig())
-	a.watch = telemetry.New(telemetry.Config{Desk: a.desk})
-	a.jobs = tallied{jobs, a.watch}
+	a.metrics = telemetry.New(telemetry.Config{Desk: a.desk})
+	a.jobs = countingStore{jobs, a.metrics}
 	return a, nil
 }
 
 func (a *app) close() error { return a.jobs.Close() }
 
-// engine makes the engine of this process. All processes perform duties (breaker probes, retention, reclaim), whatever they work on.
+// engine returns the engine of this process. Every process performs the duties (breaker probes, retention, reclaim), whatever queues it claims from.
 func (a *app) engine(queues ...string) (*engine.Engine, error) {
-	e, err := engine.New(a.jobs, a.watched(a.engineConfig(queues)))
+	e, err := engine.New(a.jobs, a.withMetrics(a.engineConfig(queues)))
 	if err != nil {
 		return nil, err
 	}

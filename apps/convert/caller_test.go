@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 )
 
-// A caller is somebody with a session, at a converter that answers over HTTP.
+// A caller is a client with a session, at a converter that answers over HTTP.
 type caller struct {
 	testing.TB
 	at     string
@@ -24,7 +24,7 @@ type caller struct {
 	owner  string
 }
 
-// served answers with the address of the scene's app.
+// served serves the scene's app and returns its address.
 func (s *scene) served() string {
 	s.Helper()
 	handler, err := s.handler()
@@ -33,13 +33,13 @@ func (s *scene) served() string {
 	}
 	server := httptest.NewServer(handler)
 	s.Cleanup(func() {
-		_ = handler.(*front).Close()
+		_ = handler.(*webHandler).Close()
 		server.Close()
 	})
 	return server.URL
 }
 
-// newCaller begins a session.
+// newCaller starts a session.
 func newCaller(t testing.TB, at string) *caller {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -56,7 +56,7 @@ func newCaller(t testing.TB, at string) *caller {
 	return c
 }
 
-// An outcome is all that came back.
+// An outcome is an answer.
 type outcome struct {
 	testing.TB
 	what   string
@@ -87,24 +87,24 @@ func (c *caller) asks(method, path string, headers ...string) outcome {
 	return outcome{TB: c, what: method + " " + path, status: response.StatusCode, header: response.Header, body: string(body)}
 }
 
-// is checks the status and, when one is given, the error's code. No answer tells more than it should.
+// is checks the status and, when one is given, the error's code. No answer may contain internal details.
 func (a outcome) is(status int, code string) outcome {
 	a.Helper()
-	var told struct {
+	var body struct {
 		Code    string `json:"error_code"`
 		Message string `json:"error_message"`
 	}
 	if code != "" {
-		if err := json.Unmarshal([]byte(a.body), &told); err != nil || told.Message == "" || a.header.Get("Content-Type") != "application/json" {
+		if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Message == "" || a.header.Get("Content-Type") != "application/json" {
 			a.Errorf("%s: no error in JSON: %q", a.what, a.body)
 		}
 	}
-	if a.status != status || told.Code != code {
-		a.Errorf("%s: %d %s, want %d %s: %.300s", a.what, a.status, told.Code, status, code, a.body)
+	if a.status != status || body.Code != code {
+		a.Errorf("%s: %d %s, want %d %s: %.300s", a.what, a.status, body.Code, status, code, a.body)
 	}
 	for _, secret := range []string{"goroutine", ".go:", "/tmp/", "panic"} {
 		if strings.Contains(a.body, secret) {
-			a.Errorf("%s: the answer tells of %q: %.300s", a.what, secret, a.body)
+			a.Errorf("%s: the answer contains %q: %.300s", a.what, secret, a.body)
 		}
 	}
 	return a
@@ -124,13 +124,13 @@ func (c *caller) get(id holdfast.ID) view {
 	return c.asks("GET", "/api/jobs/"+id.String()).is(http.StatusOK, "").job()
 }
 
-// has enters a PDF for the caller.
+// has creates a conversion for the caller.
 func (c *caller) has(s *scene, n int) holdfast.ID {
 	c.Helper()
 	return s.enters(n, func(d *holdfast.Draft) { d.Owner = c.owner })
 }
 
-// refused writes down a refusal, as an upload does.
+// refused creates a refusal, as an upload does.
 func (c *caller) refused(s *scene) holdfast.ID {
 	c.Helper()
 	receipt, err := holdfast.Enqueue(c.Context(), s.store, Refusal{Name: "cat.gif", Mapping: "text", Bytes: 12, Code: codeNotPDF}, func(d *holdfast.Draft) { d.Owner, d.Queue = c.owner, queueRefuse })
@@ -176,7 +176,7 @@ func (s *scene) purges(id holdfast.ID) {
 	}
 }
 
-// A brokenStore has files that nobody can write or read.
+// A brokenStore fails every read and write of a file.
 type brokenStore struct{ blob.Store }
 
 var errBroken = errors.New("the secret of the disk")

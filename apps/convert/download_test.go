@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// converted is a job of the caller's that is complete, with that XML.
+// converted returns a complete job of the caller with this XML.
 func (c *caller) converted(s *scene, xml string) holdfast.ID {
 	c.Helper()
 	s.gateway.says(http.StatusOK, xml, "Content-Type", "application/xml")
@@ -101,7 +101,7 @@ func TestADownloadThatIsGoneIsExpiredHoweverItWent(t *testing.T) {
 		}
 		c.asks("GET", "/api/jobs/"+kept.String()+"/download").is(200, "")
 		if !strings.Contains(s.logged.String(), "result_lost") {
-			t.Error("nobody tells operators that a result is lost")
+			t.Error("the log does not say that a result is missing")
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestStorageThatFailsIsNotTakenForExpiry(t *testing.T) {
 		t.Errorf("%v %s", got.header, got.body)
 	}
 	if v := c.get(id); v.Status != "complete" || v.Result != "available" {
-		t.Errorf("how a job stands is not told while storage is away: %+v", v)
+		t.Errorf("the job cannot be read while the storage fails: %+v", v)
 	}
 	s.gateway.says(http.StatusBadRequest, "")
 	failed := c.has(s, 77)
@@ -138,7 +138,7 @@ func TestAnXMLIsShownAsTextAndNeverActsAsAPage(t *testing.T) {
 		t.Errorf("%v", inline.header)
 	}
 	preview := c.asks("GET", "/api/jobs/"+id+"/preview").is(200, "")
-	if !strings.HasPrefix(long, preview.body) || !utf8.ValidString(preview.body) || len(preview.body) < previewed-4 || len(preview.body) > previewed ||
+	if !strings.HasPrefix(long, preview.body) || !utf8.ValidString(preview.body) || len(preview.body) < previewBytes-4 || len(preview.body) > previewBytes ||
 		preview.header.Get("X-Truncated") != "true" || preview.header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%d bytes, %v", len(preview.body), preview.header)
 	}
@@ -177,7 +177,7 @@ func TestADownloadIsNamedAsThePDFWasWhateverIsInTheName(t *testing.T) {
 func TestAPreviewEndsBetweenCharacters(t *testing.T) {
 	text := "aé你😀b"
 	for n := range len(text) + 1 {
-		if got := string(wholeRunes([]byte(text[:n]))); !utf8.ValidString(got) || !strings.HasPrefix(text, got) || n-len(got) > 3 {
+		if got := string(trimPartialRune([]byte(text[:n]))); !utf8.ValidString(got) || !strings.HasPrefix(text, got) || n-len(got) > 3 {
 			t.Errorf("%q becomes %q", text[:n], got)
 		}
 	}

@@ -26,31 +26,31 @@ import (
 )
 
 const (
-	maxXML        = 1 << 30         // bytes of an answer; more is no document that somebody wants
-	maxComplaint  = 64 << 10        // bytes of an answer that is no XML
-	healthTimeout = 5 * time.Second // a gateway that needs longer to say that it is well is not
+	maxXML        = 1 << 30         // bytes of a gateway's answer
+	maxErrorBody  = 64 << 10        // bytes that are read of an error answer
+	healthTimeout = 5 * time.Second // a gateway that takes longer to answer /healthz counts as down
 )
 
-// ask has the gateway convert the PDF of a job. The answer is XML under way; until its last byte was read nobody knows whether it is whole.
-func (a *app) ask(ctx context.Context, job *engine.Job[Conversion], source *blob.File) (*http.Response, error) {
+// callGateway sends the PDF of a job to the gateway. The response body is XML that is still being sent: it is complete only once it was read to its end without an error.
+func (a *app) callGateway(ctx context.Context, job *engine.Job[Conversion], source *blob.File) (*http.Response, error) {
 	where := a.set.GatewayURL + "/convert?mapping=" + url.QueryEscape(job.Args.Mapping)
 	local := &localReader{from: source}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, where, local)
 	if err != nil {
-		return nil, gatewayError{errors.New("the address of the gateway makes no sense")}
+		return nil, gatewayError{errors.New("GATEWAY_URL is not a valid address")}
 	}
 	request.ContentLength = source.Size
 	if source.Size == 0 {
 		request.Body = http.NoBody
 	}
-	request.GetBody = func() (io.ReadCloser, error) { // the connection may have been closed before anything was read
-		again, err := a.uploads.Open(ctx, job.Args.Source)
+	request.GetBody = func() (io.ReadCloser, error) { // for a retry on a new connection, when the old one was closed before anything was sent
+		reopened, err := a.uploads.Open(ctx, job.Args.Source)
 		if err != nil {
 			return nil, err
 		}
-		return again, nil
+		return reopened, nil
 	}
-	request.Close = true // the next call comes much later, and must not meet the connection of a gateway that was restarted since
+	request.Close = true // the next call may be much later and must not reuse a connection to a gateway that has restarted since
 	request.Header.Set("Content-Type", "application/pdf")
 	request.Header.Set("Accept", "application/xml")
 	request.Header.Set("Idempotency-Key", job.ID.String())
@@ -58,46 +58,46 @@ func (a *app) ask(ctx context.Context, job *engine.Job[Conversion], source *blob
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := client.Do(request)
 	if err != nil {
-		if own := local.trouble(); own != nil {
-			return nil, stored(own)
+		if own := local.readError(); own != nil {
+			return nil, storageFailure(own)
 		}
 		return nil, gatewayError{err}
 	}
 	if response.StatusCode != http.StatusOK {
 		defer response.Body.Close()
-		return nil, complaint(response)
+		return nil, gatewayFailure(response)
 	}
 	return response, nil
 }
 
-// complaint is the error of an answer that is no XML: its status, how long the gateway asks us to wait, and what it says.
-func complaint(response *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxComplaint)) // a complaint that breaks off is one
-	said := struct{ Code, Message string }{}
-	if json.Unmarshal(text, &said) != nil {
-		said.Message = string(text)
+// gatewayFailure makes an error of a response without XML: its status, Retry-After and message.
+func gatewayFailure(response *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // part of an error text is better than none
+	body := struct{ Code, Message string }{}
+	if json.Unmarshal(text, &body) != nil {
+		body.Message = string(text)
 	}
 	date, _ := http.ParseTime(response.Header.Get("Date"))
 	var cause error
-	if said.Message != "" {
-		cause = errors.New(said.Message)
+	if body.Message != "" {
+		cause = errors.New(body.Message)
 	}
 	err := failure.HTTPErrorAt(response.StatusCode, response.Header.Get("Retry-After"), date, cause)
 	err = failure.With(err, "gateway_http_status", strconv.Itoa(response.StatusCode))
-	if said.Code != "" {
-		err = failure.With(err, "gateway_code", said.Code)
+	if body.Code != "" {
+		err = failure.With(err, "gateway_code", body.Code)
 	}
-	if message := fit(said.Message); message != "" {
+	if message := displayable(body.Message); message != "" {
 		err = failure.With(err, gatewayMessage, message)
 	}
 	return gatewayError{err}
 }
 
-// gatewayMessage is where a failure keeps what the gateway said, if that is fit to be shown.
+// gatewayMessage is the key of a failure's context for the gateway's message, if that may be shown to users.
 const gatewayMessage = "gateway_message"
 
-// fit is a gateway's message as people may see it, or nothing: no path, no secret, no markup, one short line.
-func fit(message string) string {
+// displayable returns a gateway's message if users may see it, or "". It must be one line of at most 200 bytes without paths, secrets or markup.
+func displayable(message string) string {
 	message = strings.Join(strings.Fields(message), " ")
 	unfit := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`<>{}\`, r) }
 	if message == "" || len(message) > 200 || strings.ContainsFunc(message, unfit) || failure.Scrub(message) != message {
@@ -106,51 +106,51 @@ func fit(message string) string {
 	return strings.TrimRight(message, ".") + "."
 }
 
-// gatewayBack is the health probe: while the breaker is open it asks the gateway, so that no job has to. It believes nothing before the cooldown is over.
-func (a *app) gatewayBack(ctx context.Context) error {
+// probeGateway is the breaker's health probe: while the breaker is open it checks the gateway, so that no job is spent on it. It fails until the cooldown is over.
+func (a *app) probeGateway(ctx context.Context) error {
 	b, err := a.desk.Breaker(ctx, dependencyGateway)
 	if err == nil && time.Since(b.Since) < a.set.CircuitCooldown {
-		err = errors.New("the breaker has opened a moment ago: the gateway is given time")
+		err = errors.New("the breaker opened a moment ago: waiting for CIRCUIT_COOLDOWN_MS")
 	}
 	if err != nil {
 		return err
 	}
-	return a.gatewayWell(ctx)
+	return a.checkGateway(ctx)
 }
 
-// errNobody: no connection comes about.
-var errNobody = errors.New("nobody answers at the gateway's address")
+// errNoConnection means that no connection to the gateway could be opened.
+var errNoConnection = errors.New("no connection to the gateway")
 
-// gatewayWell asks the gateway whether it is well. A gateway that answers and knows no /healthz is.
-func (a *app) gatewayWell(ctx context.Context) error {
+// checkGateway asks the gateway for its health. Any answer below 500 counts as healthy, also from a gateway without /healthz.
+func (a *app) checkGateway(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.set.GatewayURL+"/healthz", nil)
 	if err != nil {
-		return errors.New("the address of the gateway makes no sense")
+		return errors.New("GATEWAY_URL is not a valid address")
 	}
 	request.Close = true
 	response, err := a.http.Do(request)
 	if failed := new(net.OpError); errors.As(err, &failed) && failed.Op == "dial" {
-		return errNobody
+		return errNoConnection
 	}
 	if err != nil {
 		return errors.New("the gateway does not answer")
 	}
 	defer response.Body.Close()
-	_, _ = io.CopyN(io.Discard, response.Body, maxComplaint)
+	_, _ = io.CopyN(io.Discard, response.Body, maxErrorBody)
 	if response.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("the gateway says that it is not well: status %d", response.StatusCode)
+		return fmt.Errorf("the gateway is not healthy: status %d", response.StatusCode)
 	}
 	return nil
 }
 
-// A gatewayError is what went wrong with the gateway, or on the way to it.
+// A gatewayError is an error of the gateway or of the connection to it.
 type gatewayError struct{ error }
 
 func (e gatewayError) Unwrap() error { return e.error }
 
-// pause lets time pass, or less when nobody wants it any more.
+// pause waits for a duration or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -160,7 +160,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// A localReader reads a file of ours for somebody else, and remembers when that failed: then it is not theirs to answer for.
+// A localReader reads a file that is sent to the gateway and keeps read errors, so that an error of our storage is not blamed on the gateway.
 type localReader struct {
 	from *blob.File
 
@@ -178,35 +178,35 @@ func (l *localReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *localReader) trouble() error {
+func (l *localReader) readError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// An xmlReader lets a gateway's answer through, and ends it with an error unless it is one whole XML document: what is read from it to the end is. It
-// keeps the error, because whoever reads may have errors too.
+// An xmlReader passes a gateway's answer through and checks it on the way. It returns io.EOF only if the answer is one complete XML document, and another error
+// otherwise. It keeps that error in err, so that the caller can distinguish it from an error of the writer.
 type xmlReader struct {
 	from    io.Reader
 	left    int64
 	sum     hash.Hash
 	to      *io.PipeWriter
-	verdict chan error
+	checked chan error // the result of the check
 	err     error
 }
 
 func newXMLReader(from io.Reader) *xmlReader {
 	pipe, to := io.Pipe()
-	x := &xmlReader{from: from, left: maxXML, sum: sha256.New(), to: to, verdict: make(chan error, 1)}
+	x := &xmlReader{from: from, left: maxXML, sum: sha256.New(), to: to, checked: make(chan error, 1)}
 	go func() {
-		err := wholeXML(pipe)
+		err := checkXML(pipe)
 		_ = pipe.CloseWithError(err)
-		x.verdict <- err
+		x.checked <- err
 	}()
 	return x
 }
 
-// Close ends the check of an answer that nobody reads on.
+// Close ends the check of an answer that is not read to its end.
 func (x *xmlReader) Close() error { return x.to.CloseWithError(io.ErrClosedPipe) }
 
 func (x *xmlReader) Read(p []byte) (n int, err error) {
@@ -215,7 +215,7 @@ func (x *xmlReader) Read(p []byte) (n int, err error) {
 	}
 	n, err = x.from.Read(p)
 	if x.left -= int64(n); x.left < 0 {
-		err = errors.New("the gateway's answer has no end")
+		err = errors.New("the gateway's answer is larger than 1 GiB")
 	}
 	if n > 0 && (err == nil || errors.Is(err, io.EOF)) {
 		x.sum.Write(p[:n])
@@ -223,9 +223,9 @@ func (x *xmlReader) Read(p []byte) (n int, err error) {
 			err = bad
 		}
 	}
-	if err == io.EOF { //nolint:errorlint // this very value is the end
+	if err == io.EOF { //nolint:errorlint // io.EOF itself marks the end
 		_ = x.to.Close()
-		if bad := <-x.verdict; bad != nil {
+		if bad := <-x.checked; bad != nil {
 			err = bad
 		}
 	}
@@ -238,14 +238,14 @@ func (x *xmlReader) Read(p []byte) (n int, err error) {
 
 func (x *xmlReader) sha256() string { return hex.EncodeToString(x.sum.Sum(nil)) }
 
-// wholeXML reads a document to its end: it is well-formed, and has one root with nothing but white space and comments around it.
-func wholeXML(from io.Reader) error {
+// checkXML reads a document to its end. It must be well-formed and have one root element with only white space and comments around it.
+func checkXML(from io.Reader) error {
 	decoder := xml.NewDecoder(from)
 	decoder.CharsetReader = singleByte
 	depth, roots := 0, 0
 	for {
 		token, err := decoder.Token()
-		if err == io.EOF { //nolint:errorlint // this very value is the end
+		if err == io.EOF { //nolint:errorlint // io.EOF itself marks the end
 			break
 		}
 		if err != nil {
@@ -261,32 +261,33 @@ func wholeXML(from io.Reader) error {
 			depth--
 		case xml.CharData:
 			if depth == 0 && strings.TrimLeft(string(token), " \t\r\n\ufeff") != "" {
-				return errors.New("the gateway's answer is not well-formed XML: text outside of the root")
+				return errors.New("the gateway's answer is not well-formed XML: text outside the root element")
 			}
 		}
 	}
 	if depth != 0 || roots != 1 {
-		return errors.New("the gateway's answer is not one whole XML document")
+		return errors.New("the gateway's answer is not one complete XML document")
 	}
 	return nil
 }
 
-// singleByte reads text in which every byte is a character and the first 128 are those of ASCII. Which characters the others are does not matter here: only
-// the shape of the document is looked at. UTF-8 is not asked about.
+// singleByte decodes encodings in which every byte is one character and the first 128 are ASCII. Which characters the others are does not matter: only the structure of
+// the document is checked. The decoder does not call it for UTF-8.
 func singleByte(label string, from io.Reader) (io.Reader, error) {
 	label = strings.ToLower(label)
 	if label != "us-ascii" && !strings.HasPrefix(label, "iso-8859-") && !strings.HasPrefix(label, "windows-125") {
-		return nil, errors.New("its encoding is not known here: UTF-8 always is")
+		return nil, errors.New("unsupported encoding: use UTF-8")
 	}
-	return &widened{from: from}, nil
+	return &singleByteReader{from: from}, nil
 }
 
-type widened struct {
+// A singleByteReader turns each byte into one character of UTF-8.
+type singleByteReader struct {
 	from io.Reader
 	left []byte
 }
 
-func (w *widened) Read(p []byte) (int, error) {
+func (w *singleByteReader) Read(p []byte) (int, error) {
 	if len(w.left) == 0 {
 		raw := make([]byte, 4096)
 		n, err := w.from.Read(raw)

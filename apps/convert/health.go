@@ -16,67 +16,68 @@ import (
 )
 
 const (
-	healthFresh  = 5 * time.Second // so long an answer of /readyz is good: asking costs a file each time
-	healthWithin = 5 * time.Second
+	healthMaxAge = 5 * time.Second // how long /readyz reuses a result: each check writes a file
+	checkTimeout = 5 * time.Second // for all checks together
 )
 
-// health is what was found out a moment ago.
-type health struct {
+// A healthCache holds the last result of the checks.
+type healthCache struct {
 	mu     sync.Mutex
 	at     time.Time
 	checks []check
 }
 
-// A check is how one part is. Why it is not well is in the log: everybody may ask.
+// A check is the result for one part. The cause of a failure is only logged: /readyz is public.
 type check struct {
 	Name string `json:"name"`
 	Well bool   `json:"well"`
 }
 
-// mountHealth mounts what watches over processes ask, and the page of metrics if it may be seen.
-func (f *front) mountHealth() {
+// mountHealth mounts the health checks, and /metrics if it may be served.
+func (f *webHandler) mountHealth() {
 	f.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		_ = answer(w, http.StatusOK, map[string]string{"status": "ok"}) // a map of texts is always JSON
+		_ = writeJSON(w, http.StatusOK, map[string]string{"status": "ok"}) // a map of strings always encodes
 	})
 	f.mux.HandleFunc("GET /readyz", f.ready)
 	if f.set.Metrics || isLoopback(f.set.Addr) {
-		f.mux.Handle("GET /metrics", f.watch.Handler())
+		f.mux.Handle("GET /metrics", f.metrics.Handler())
 	}
 }
 
-// ready says whether this process can take files and give them back. The gateway is told of and does not count: without it files wait, and that works.
-func (f *front) ready(w http.ResponseWriter, r *http.Request) {
-	told := struct {
+// ready answers GET /readyz: whether this process can accept files and serve results. The gateway's state is part of the answer and does not decide it: without a
+// gateway, files are accepted and wait.
+func (f *webHandler) ready(w http.ResponseWriter, r *http.Request) {
+	body := struct {
 		Status  string  `json:"status"`
 		Checks  []check `json:"checks"`
 		Gateway string  `json:"gateway"`
 	}{"ok", f.check(r.Context()), "unknown"}
 	status := http.StatusOK
-	for _, c := range told.Checks {
+	for _, c := range body.Checks {
 		if !c.Well {
-			told.Status, status = "not ready", http.StatusServiceUnavailable
+			body.Status, status = "not ready", http.StatusServiceUnavailable
 		}
 	}
 	if g, err := f.gatewayState(r.Context()); err == nil {
-		told.Gateway = g.State
+		body.Gateway = g.State
 	}
-	if err := answer(w, status, told); err != nil {
-		f.refused(w, r, err)
+	if err := writeJSON(w, status, body); err != nil {
+		f.handleError(w, r, err)
 	}
 }
 
-// check asks all parts, unless that was done a moment ago.
-func (f *front) check(ctx context.Context) []check {
+// check runs all checks, or returns the last result if it is recent.
+func (f *webHandler) check(ctx context.Context) []check {
 	if f.draining.Load() {
 		return []check{{Name: "serving"}}
 	}
 	h := &f.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.checks != nil && time.Since(h.at) < healthFresh {
+	if h.checks != nil && time.Since(h.at) < healthMaxAge {
 		return h.checks
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthWithin) // who asks may go away, and others want to know too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout) // the result is shared: it does not depend on this client staying connected
 	defer cancel()
 	h.checks = nil
 	for _, part := range []struct {
@@ -97,7 +98,7 @@ func (f *front) check(ctx context.Context) []check {
 	return h.checks
 }
 
-// writable makes a small file and removes it. It is named as that of a job that does not exist, so that the sweep removes it where we could not.
+// writable writes a small file and deletes it. Its name is that of a job that does not exist, so that the sweep deletes the file if this call cannot.
 func writable(ctx context.Context, files blob.Store, key func(holdfast.ID) string) error {
 	name := key(holdfast.NewID())
 	if _, err := files.Put(ctx, name, strings.NewReader("ready?")); err != nil {
@@ -106,14 +107,14 @@ func writable(ctx context.Context, files blob.Store, key func(holdfast.ID) strin
 	return files.Delete(ctx, name)
 }
 
-// tallied is a store that counts what is enqueued and new.
-type tallied struct {
+// A countingStore is a store that counts new jobs in the metrics.
+type countingStore struct {
 	holdfast.Store
 	by *telemetry.Metrics
 }
 
-// Enqueue passes the drafts on, and counts those that became jobs.
-func (c tallied) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+// Enqueue enqueues the drafts and counts those that became new jobs.
+func (c countingStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	receipts, err := c.Store.Enqueue(ctx, drafts)
 	for i, r := range receipts {
 		if !r.Existing {
@@ -123,13 +124,13 @@ func (c tallied) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfa
 	return receipts, err
 }
 
-// watched has an engine's attempts tallied, beside whatever else is told of them.
-func (a *app) watched(cfg engine.Config) engine.Config {
-	told := cfg.Ended
+// withMetrics counts the attempts of an engine, and still calls the Ended hook of the config.
+func (a *app) withMetrics(cfg engine.Config) engine.Config {
+	next := cfg.Ended
 	cfg.Ended = func(end engine.End) {
-		a.watch.Ended(end)
-		if told != nil {
-			told(end)
+		a.metrics.Ended(end)
+		if next != nil {
+			next(end)
 		}
 	}
 	return cfg

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// An ask is a request as it goes over the wire: nothing tidies it up.
+// An ask is a raw HTTP request: no client corrects it.
 type ask struct {
 	proto   string   // HTTP/1.1 when empty
 	headers []string // besides the usual ones
@@ -85,7 +85,7 @@ func (d *door) send(t *testing.T, text string) (status int, answer string) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
-	go func() { // whoever is refused early may find nobody listening to the rest
+	go func() { // the server may close the connection before everything is sent
 		_, _ = io.WriteString(conn, text)
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()
@@ -101,11 +101,11 @@ func (d *door) send(t *testing.T, text string) (status int, answer string) {
 	return response.StatusCode, string(body)
 }
 
-// A hostile upload, and what becomes of it.
+// A hostile upload, and its expected answer.
 type hostile struct {
 	ask
 	status   int
-	code     string // of the answer; empty where the request does not get as far as us, or is in order
+	code     string // of the answer; empty if net/http answers, or if the upload is accepted
 	recorded bool   // a refusal is left
 	name     string // of the job, where it is in order
 }
@@ -118,7 +118,7 @@ func nonsense(q ask) hostile { return hostile{ask: q, status: 400, code: codeUnk
 
 const hostileLimit = 1 << 20
 
-// oddForms are requests that make no sense, whatever the file.
+// oddForms are malformed requests.
 func oddForms() map[string]hostile {
 	good, long := filePart(named("a.pdf"), smallPDF), strings.Repeat("x", 1<<20)
 	return map[string]hostile{
@@ -169,7 +169,7 @@ func oddForms() map[string]hostile {
 	}
 }
 
-// oddWires are requests whose length or wrapping is a lie.
+// oddWires are requests with a wrong length or transfer encoding.
 func oddWires() map[string]hostile {
 	good := form(filePart(named("a.pdf"), smallPDF), field("mapping", "text"))
 	big := form(filePart(named("big.pdf"), "%PDF-1.7\n"+strings.Repeat("x", hostileLimit)))
@@ -204,7 +204,7 @@ func oddWires() map[string]hostile {
 	}
 }
 
-// oddButGood are uploads that look dangerous and are in order, and what the file is called then.
+// oddButGood are unusual uploads that must be accepted, with the resulting file name.
 func oddButGood() map[string]hostile {
 	cases := map[string]hostile{
 		"HTTP/1.0":                  {ask: ask{proto: "HTTP/1.0", body: form(filePart(named("a.pdf"), smallPDF))}, name: "a.pdf"},
@@ -258,7 +258,7 @@ func TestHostileUploadsGetAClearAnswerAndLeaveNothing(t *testing.T) {
 	}
 }
 
-// suffers sends a hostile upload and looks at everything it may have left.
+// suffers sends a hostile upload and checks the answer, the jobs and the files.
 func (d *door) suffers(t *testing.T, h hostile) {
 	session, owner := newSession()
 	before := d.files(t)

@@ -23,52 +23,52 @@ import (
 const (
 	defaultMapping = "text"
 
-	uploadIdle    = 30 * time.Second // without a byte an upload is over
-	uploadSlowest = 1 << 10          // bytes a second on the whole, once that time has passed: drops do not keep a place for ever
-	storeWithin   = 2 * time.Minute  // for the storage, once all of the file has come
-	uploadParts   = 8                // of a form; two are needed
-	uploadExtra   = 16 << 10         // bytes of a form between two contents: boundaries and what is said of a part
-	mappingBytes  = 256              // of a mapping's name; fewer are good ones
-	courtesy      = 4                // times as much as a file may have is read of an upload that was refused already
+	uploadIdle    = 30 * time.Second // an upload that sends nothing for this long is ended
+	uploadMinRate = 1 << 10          // bytes a second on average, after uploadIdle: a client that sends single bytes does not occupy a slot for ever
+	storeTimeout  = 2 * time.Minute  // for the storage, once the whole file has arrived
+	uploadParts   = 8                // parts of a form; two are needed
+	uploadExtra   = 16 << 10         // bytes of a form between two contents: boundaries and part headers
+	mappingBytes  = 256              // bytes that are read of a mapping's name; valid names are shorter
+	drainFactor   = 4                // of a refused upload, up to this multiple of the largest file is read before the connection is closed
 )
 
-// An intake reads one upload: a form of a file and a mapping, in either order. The file goes to the uploads as it comes, and is never in memory.
+// An intake reads one upload: a form with a file and a mapping, in either order. The file is written to the uploads while it arrives and is never held in memory.
 type intake struct {
-	to    blob.Store
-	most  int64 // bytes of a file
-	says  int64 // bytes of the request, if it says how many; else less than one
-	body  *pace
-	parts *multipart.Reader
+	to            blob.Store
+	maxBytes      int64 // of a file
+	contentLength int64 // of the request; less than 1 if unknown
+	body          *bodyReader
+	parts         *multipart.Reader
 
-	id      holdfast.ID
-	job     Conversion
-	file    bool  // there was one
-	stored  bool  // and it lies among the uploads
-	stays   bool  // also where the upload comes to nothing: it may belong to a job
-	mapping bool  // one was chosen
-	refused error // why the file was not taken: the rest was read for politeness, so that whoever sends it hears the answer
+	id         holdfast.ID
+	job        Conversion
+	hasFile    bool
+	hasMapping bool
+	stored     bool  // the file is in the uploads
+	keepFile   bool  // do not delete the file even if the upload fails: it may belong to a job
+	refused    error // why the file is refused; the rest of the form is still read, so that the client receives the answer
 }
 
-// newIntake looks at what is said of the body, and reads none of it.
+// newIntake checks the headers of an upload. It reads nothing of the body.
 func (a *app) newIntake(w http.ResponseWriter, r *http.Request) (*intake, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	boundary := params["boundary"]
 	switch {
 	case err != nil || kind != "multipart/form-data":
-		return nil, senseless("Send a form (multipart/form-data) with a PDF as file: curl -F file=@name.pdf -F mapping=text ...")
+		return nil, badRequest("Send a form (multipart/form-data) with a PDF in the part file: curl -F file=@name.pdf -F mapping=text ...")
 	case boundary == "" || len(boundary) > 70:
-		return nil, senseless("The form's Content-Type names no boundary of 1 to 70 characters: leave that header to the program that makes the form.")
-	case !plainEncoding(r.Header["Content-Encoding"]):
-		return nil, senseless("Send the form as it is, without a Content-Encoding.")
+		return nil, badRequest("The form's Content-Type has no boundary of 1 to 70 characters. Let your HTTP client set that header.")
+	case !isIdentityEncoding(r.Header["Content-Encoding"]):
+		return nil, badRequest("Send the form without a Content-Encoding.")
 	}
-	body := &pace{from: r.Body, control: http.NewResponseController(w), begun: time.Now()}
+	body := &bodyReader{from: r.Body, control: http.NewResponseController(w), begun: time.Now()}
 	return &intake{
-		to: a.uploads, most: a.set.MaxUpload, says: r.ContentLength, body: body, parts: multipart.NewReader(body, boundary),
+		to: a.uploads, maxBytes: a.set.MaxUpload, contentLength: r.ContentLength, body: body, parts: multipart.NewReader(body, boundary),
 		id: holdfast.NewID(), job: Conversion{Mapping: defaultMapping},
 	}, nil
 }
 
-func plainEncoding(given []string) bool {
+func isIdentityEncoding(given []string) bool {
 	for _, one := range given {
 		if one != "" && !strings.EqualFold(one, "identity") {
 			return false
@@ -77,18 +77,18 @@ func plainEncoding(given []string) bool {
 	return true
 }
 
-// read reads the whole form, to its last byte: half a request is none.
+// read reads the whole form. A form that ends early is an error.
 func (i *intake) read(ctx context.Context) error {
 	for n := 0; ; n++ {
 		i.body.left = uploadExtra
 		part, err := i.parts.NextRawPart()
 		switch {
-		case err == io.EOF: // this very value: a form that broke off wraps it
+		case err == io.EOF: // io.EOF itself: a form that ends early wraps it
 			return i.end()
 		case err != nil:
-			return i.body.why(err)
+			return i.body.readError(err)
 		case n == uploadParts:
-			return senseless("The form has too many parts: send one file and one mapping.")
+			return badRequest("The form has too many parts. Send one file and one mapping.")
 		}
 		if err = i.part(ctx, part); err != nil {
 			return err
@@ -99,13 +99,13 @@ func (i *intake) read(ctx context.Context) error {
 func (i *intake) end() error {
 	i.body.left = uploadExtra
 	if _, err := io.Copy(io.Discard, i.body); err != nil {
-		return i.body.why(err)
+		return i.body.readError(err)
 	}
 	switch {
-	case !i.file:
-		return senseless("The form has no file: send a PDF in the part named file, as in curl -F file=@name.pdf ...")
+	case !i.hasFile:
+		return badRequest("The form has no file. Send a PDF in the part file, as in curl -F file=@name.pdf ...")
 	case i.job.Name == "" && i.job.Bytes == 0:
-		return senseless("No file was chosen: choose a PDF first.")
+		return badRequest("No file was chosen. Please choose a PDF first.")
 	}
 	i.job.Name = cleanName(i.job.Name)
 	return i.refused
@@ -114,91 +114,91 @@ func (i *intake) end() error {
 func (i *intake) part(ctx context.Context, part *multipart.Part) error {
 	kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil || kind != "form-data" {
-		return senseless("A part of the form does not say its name: send one file and one mapping.")
+		return badRequest("A part of the form has no name. Send one file and one mapping.")
 	}
 	fileName, isFile := params["filename"]
 	switch name := params["name"]; {
-	case name == "mapping" && i.mapping:
-		return senseless("The form has two mappings: send one.")
+	case name == "mapping" && i.hasMapping:
+		return badRequest("The form has two mappings. Send one.")
 	case name == "mapping":
-		return i.takeMapping(part)
-	case name == "file" && i.file:
-		return senseless("The form has two files: send each in a form of its own.")
+		return i.readMapping(part)
+	case name == "file" && i.hasFile:
+		return badRequest("The form has two files. Send each file in its own form.")
 	case name == "file" && !isFile:
-		return senseless("The part named file is no file: with curl, write -F file=@name.pdf, with the @.")
+		return badRequest("The part file contains no file. With curl, write -F file=@name.pdf, with the @.")
 	case name == "file":
 		i.job.Name = fileName
-		return i.takeFile(ctx, part)
+		return i.readFile(ctx, part)
 	}
-	return senseless("The form has a part that nobody knows: send one file and one mapping.")
+	return badRequest("The form has an unknown part. Send one file and one mapping.")
 }
 
-// takeMapping takes the mapping's name. Whether there is such a mapping is the gateway's to say.
-func (i *intake) takeMapping(part io.Reader) error {
+// readMapping reads the mapping's name. Whether the mapping exists is checked by the gateway.
+func (i *intake) readMapping(part io.Reader) error {
 	value, err := io.ReadAll(io.LimitReader(part, mappingBytes+1))
 	switch name := strings.TrimSpace(string(value)); {
 	case err != nil:
-		return i.body.why(err)
+		return i.body.readError(err)
 	case len(value) > mappingBytes || name != "" && !mappingName.MatchString(name):
-		return senseless("This is no mapping's name: use lower-case letters, digits, - and _, as in text, layout or fields.")
+		return badRequest("This is not the name of a mapping. Use lower-case letters, digits, - and _, as in text, layout or fields.")
 	case name != "":
 		i.job.Mapping = name
 	}
-	i.mapping = true
+	i.hasMapping = true
 	return nil
 }
 
-// takeFile stores the file, counts and hashes it on the way, and stops where it cannot become a conversion.
-func (i *intake) takeFile(ctx context.Context, part io.Reader) error {
-	i.file = true
-	if i.says > i.most+uploadParts*uploadExtra {
-		return tooLarge // it cannot fit: none of it is looked at
+// readFile stores the file, and counts and hashes it on the way. It stops early when the file is too large.
+func (i *intake) readFile(ctx context.Context, part io.Reader) error {
+	i.hasFile = true
+	if i.contentLength > i.maxBytes+uploadParts*uploadExtra {
+		return tooLarge // nothing of it has to be read
 	}
-	i.body.left = i.most + uploadExtra
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // who went away is noticed by what does not come
+	i.body.left = i.maxBytes + uploadExtra
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a client that went away is noticed by the read deadline
 	defer cancel()
 	late := time.AfterFunc(math.MaxInt64, cancel)
 	defer late.Stop()
-	from := &measure{from: part, most: i.most, sum: sha256.New(), end: func() { late.Reset(storeWithin) }}
-	look := &shape{from: from}
+	from := &countingReader{from: part, max: i.maxBytes, sum: sha256.New(), end: func() { late.Reset(storeTimeout) }}
+	checked := &pdfChecker{from: from}
 	i.job.Source = sourceKey(i.id)
-	_, err := i.to.Put(ctx, i.job.Source, look)
+	_, err := i.to.Put(ctx, i.job.Source, checked)
 	i.stored = err == nil
-	if err != nil { // whoever sends it is told when all of it has come, unless it is too much
+	if err != nil { // the client receives the answer after it has sent everything, unless that is too much
 		_, _ = io.Copy(io.Discard, from)
 	}
 	i.job.Bytes, i.job.SHA256 = from.n, hex.EncodeToString(from.sum.Sum(nil))
 	switch {
-	case from.n > i.most:
+	case from.n > i.maxBytes:
 		return tooLarge
 	case from.err != nil && from.err != io.EOF:
-		return i.body.why(from.err)
-	case errors.As(look.err, new(notPDF)):
-		i.refused = look.err
+		return i.body.readError(from.err)
+	case errors.As(checked.err, new(notPDF)):
+		i.refused = checked.err
 	default:
 		i.refused = err
 	}
 	return nil
 }
 
-// A measure counts and hashes what it reads, and ends it where it is too much.
-type measure struct {
+// A countingReader counts and hashes what it reads, and fails when that is too much.
+type countingReader struct {
 	from io.Reader
-	most int64
+	max  int64
 	n    int64
 	sum  hash.Hash
 	err  error
-	end  func() // called when all of it was read
+	end  func() // called at the end of the input, or at an error
 }
 
-// Read reads on, as long as it is not too much.
-func (m *measure) Read(p []byte) (int, error) {
+// Read returns tooLarge once more than max bytes were read.
+func (m *countingReader) Read(p []byte) (int, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
 	n, err := m.from.Read(p)
-	_, _ = m.sum.Write(p[:n]) // it never fails
-	if m.n += int64(n); m.n > m.most {
+	_, _ = m.sum.Write(p[:n]) // Write of a hash never fails
+	if m.n += int64(n); m.n > m.max {
 		err = tooLarge
 	}
 	if m.err = err; err != nil {
@@ -207,76 +207,76 @@ func (m *measure) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A pace reads a request's body while it keeps coming, and no more of it than is left at this point.
-type pace struct {
+// A bodyReader reads a request's body, with a read deadline that moves as data arrives and a limit on what may still come at this point of the form.
+type bodyReader struct {
 	from    io.Reader
 	control *http.ResponseController
 	begun   time.Time
-	moved   time.Time // when the deadline was last moved along
-	n, left int64
-	over    bool // it was read to its end
-	broken  bool // nothing more of it will come
+	moved   time.Time // when the deadline was last moved
+	n, left int64     // bytes read, bytes that may still be read
+	over    bool      // it was read to its end
+	broken  bool      // a read failed, or it was read to its end
 }
 
-var errOverlong = errors.New("more between two contents of a form than is allowed")
+var errTooLong = errors.New("too many bytes between two contents of a form")
 
-// Read reads on, as long as there is something left.
-func (p *pace) Read(to []byte) (int, error) {
-	p.hurry()
-	n, err := p.from.Read(to[:min(int64(len(to)), max(p.left, 1))]) // where nothing is left it may yet have come to its end
+// Read fails once more than left bytes were read.
+func (p *bodyReader) Read(to []byte) (int, error) {
+	p.extendDeadline()
+	n, err := p.from.Read(to[:min(int64(len(to)), max(p.left, 1))]) // with nothing left, one byte is read to find out whether the body has ended
 	p.n += int64(n)
 	if p.left -= int64(n); p.left < 0 {
-		return 0, errOverlong
+		return 0, errTooLong
 	}
 	p.over, p.broken = p.over || err == io.EOF, p.broken || err != nil
 	return n, err
 }
 
-// hurry moves the deadline along: not at every read, because it comes at a price.
-func (p *pace) hurry() {
+// extendDeadline moves the read deadline, at most once a second because each call has a cost.
+func (p *bodyReader) extendDeadline() {
 	now := time.Now()
 	if now.Sub(p.moved) < time.Second {
 		return
 	}
 	p.moved = now
-	slowest := p.begun.Add(uploadIdle + time.Duration(p.n/uploadSlowest)*time.Second)
-	if idle := now.Add(uploadIdle); idle.Before(slowest) {
-		slowest = idle
+	deadline := p.begun.Add(uploadIdle + time.Duration(p.n/uploadMinRate)*time.Second)
+	if idle := now.Add(uploadIdle); idle.Before(deadline) {
+		deadline = idle
 	}
-	_ = p.control.SetReadDeadline(slowest) // a recorder of a test has none
+	_ = p.control.SetReadDeadline(deadline) // the recorder of a test has no deadlines
 }
 
-// rest ends the reading. Most programs send all of a body before they look for an answer, so what is left of it is read, up to as much: else they would hear of
-// a broken connection and of nothing else. What is more than that is given up together with the connection.
-func (p *pace) rest(header http.Header, most int64) {
-	if p.left = most; !p.broken {
+// drain reads the rest of the body, up to limit bytes. Most clients send the whole body before they read the answer; if the server closed the connection earlier, they
+// would see a connection error instead of the answer. If more than limit bytes remain, the connection is closed after the answer.
+func (p *bodyReader) drain(header http.Header, limit int64) {
+	if p.left = limit; !p.broken {
 		_, _ = io.Copy(io.Discard, p)
 	}
 	if p.over {
-		_ = p.control.SetReadDeadline(time.Time{}) // else the connection would count as lost while the answer is made
+		_ = p.control.SetReadDeadline(time.Time{}) // otherwise the connection would time out while the answer is prepared
 		return
 	}
 	header.Set("Connection", "close")
 }
 
-// why says what kept a form from being read.
-func (p *pace) why(err error) error {
+// readError returns the answer for an error while the form was read.
+func (p *bodyReader) readError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return stalled
-	case errors.Is(err, errOverlong), errors.Is(err, multipart.ErrMessageTooLarge):
-		return senseless("What the form says about its parts is too long: send one file and one mapping.")
+	case errors.Is(err, errTooLong), errors.Is(err, multipart.ErrMessageTooLarge):
+		return badRequest("The headers of the form's parts are too long. Send one file and one mapping.")
 	}
-	told := brokenOff
-	told.cause = err
-	return told
+	answer := interrupted
+	answer.cause = err
+	return answer
 }
 
-// unnamed is what a file is called that has no name.
+// unnamed is shown for a file without a name.
 const unnamed = "unnamed.pdf"
 
-// cleanName makes of what a client calls a file something that can be shown: a name without folders, without what moves a cursor or turns the direction of
-// writing, and of at most 255 bytes. It is for people only; no file is ever called so here.
+// cleanName makes a client's file name safe to show: without folders, control characters and direction marks, and at most 255 bytes long. The name is only displayed;
+// no file on the server has it.
 func cleanName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {

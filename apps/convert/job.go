@@ -4,51 +4,51 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The queues. Conversions wait for workers; refusals are written down by whichever process is there, so that they never wait behind a backlog.
+// The queues. Conversions wait for workers. Refusals have their own queue, which every web process works on, so that they never wait behind a backlog of conversions.
 const (
 	queueConvert = "convert"
 	queueRefuse  = "refuse"
 )
 
-// Conversion is the job: one PDF that is to become XML.
+// Conversion is the job that converts one PDF to XML.
 type Conversion struct {
-	Name    string `json:"name"`    // what its owner calls the file
-	Mapping string `json:"mapping"` // what the gateway makes of it
+	Name    string `json:"name"`    // the file's name, as uploaded
+	Mapping string `json:"mapping"` // the mapping by which the gateway converts it
 	SHA256  string `json:"sha256"`
 	Bytes   int64  `json:"bytes"`
-	Source  string `json:"source"` // its key among the uploads
+	Source  string `json:"source"` // its key in the uploads
 }
 
-// Kind is what workers know it by.
+// Kind returns the kind of the job.
 func (Conversion) Kind() string { return "conversion" }
 
-// Refusal is the record of a file that was not taken: a job that can only fail, with the code that the upload was answered with (C1).
+// Refusal is the record of a file that was refused: a job that always fails, with the code that the upload was answered with (C1).
 type Refusal struct {
 	Name    string `json:"name"`
 	Mapping string `json:"mapping"`
-	Bytes   int64  `json:"bytes"` // as many as were read
+	Bytes   int64  `json:"bytes"` // bytes that were read
 	Code    string `json:"code"`
 	Detail  string `json:"detail,omitempty"` // for operators
 }
 
-// Kind is what workers know it by.
+// Kind returns the kind of the job.
 func (Refusal) Kind() string { return "refusal" }
 
-// Result is what a conversion left: the XML lies among the results under the job's id.
+// Result describes the XML of a conversion.
 type Result struct {
 	Key    string `json:"key"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	Found  bool   `json:"found,omitempty"` // it was there already: an earlier attempt had finished and could not say so (C10)
+	Found  bool   `json:"found,omitempty"` // an earlier attempt had written it and could not settle the job (C10)
 }
 
-// Artifacts of a conversion, by their names in the store. They expire apart (C12).
+// The artifacts of a conversion, by their names in the store. They expire independently (C12).
 const (
 	artifactSource = "source"
 	artifactResult = "result"
 )
 
-// sourceKey is where the PDF of a job lies among the uploads, resultKey its XML among the results. Both are made of the job's id alone, so that whatever
-// lies there can be traced to its job, and no second file can come to be.
+// sourceKey is the key of a job's PDF in the uploads, resultKey that of its XML in the results. Both consist of the job's id alone: every file can be traced to its job,
+// and a job cannot have two.
 func sourceKey(id holdfast.ID) string { return id.String() + ".pdf" }
 func resultKey(id holdfast.ID) string { return id.String() + ".xml" }

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	usualPage   = 50
-	largestPage = 200
+	defaultLimit = 50
+	maxLimit     = 200
 )
 
-// A listing is which jobs of an owner are asked for, newest first.
-type listing struct {
+// A listQuery selects jobs of an owner, newest first.
+type listQuery struct {
 	Status holdfast.State
 	Limit  int    // 50 when zero
-	Cursor string // from the page before
+	Cursor string // from the previous page
 }
 
-// readListing reads what a query asks for.
-func readListing(query url.Values) (l listing, err error) {
-	l.Limit, l.Cursor = usualPage, query.Get("cursor")
+// parseListQuery parses the query of GET /api/jobs.
+func parseListQuery(query url.Values) (l listQuery, err error) {
+	l.Limit, l.Cursor = defaultLimit, query.Get("cursor")
 	if text := query.Get("limit"); text != "" {
-		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 1 || l.Limit > largestPage {
-			return l, senseless("limit is a whole number from 1 to 200.")
+		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 1 || l.Limit > maxLimit {
+			return l, badRequest("limit must be a whole number from 1 to 200.")
 		}
 	}
 	switch l.Status = holdfast.State(query.Get("status")); l.Status {
 	case "", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled:
 		return l, nil
 	}
-	return l, senseless("status is one of queued, processing, complete, failed and cancelled.")
+	return l, badRequest("status must be queued, processing, complete, failed or cancelled.")
 }
 
 // list answers GET /api/jobs.
-func (f *front) list(w http.ResponseWriter, r *http.Request, owner string) error {
-	wanted, err := readListing(r.URL.Query())
+func (f *webHandler) list(w http.ResponseWriter, r *http.Request, owner string) error {
+	wanted, err := parseListQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -56,21 +56,21 @@ func (f *front) list(w http.ResponseWriter, r *http.Request, owner string) error
 	if next != "" {
 		page.NextCursor = &next
 	}
-	return answer(w, http.StatusOK, page)
+	return writeJSON(w, http.StatusOK, page)
 }
 
-// ownJobs lists an owner's jobs. The cursor leads to the next page and is empty on the last.
-func (a *app) ownJobs(ctx context.Context, owner string, l listing) ([]view, string, error) {
-	if owner == "" { // an empty name narrows nothing, and would show everybody's
+// ownJobs lists an owner's jobs. It also returns the cursor of the next page, which is empty on the last.
+func (a *app) ownJobs(ctx context.Context, owner string, l listQuery) ([]view, string, error) {
+	if owner == "" { // an empty owner in the filter would match every owner
 		return nil, "", notYours
 	}
-	filter := holdfast.Filter{Owner: owner, State: l.Status, Limit: cmp.Or(l.Limit, usualPage), Cursor: l.Cursor}
+	filter := holdfast.Filter{Owner: owner, State: l.Status, Limit: cmp.Or(l.Limit, defaultLimit), Cursor: l.Cursor}
 	if l.Status != "" && l.Status != holdfast.Failed {
-		filter.Kind = Conversion{}.Kind() // a refusal is failed, also where the engine has not got to it
+		filter.Kind = Conversion{}.Kind() // a refusal counts as failed even before the engine has run it
 	}
 	jobs, next, err := a.jobs.Jobs(ctx, filter)
 	if errors.Is(err, holdfast.ErrInvalid) {
-		return nil, "", senseless("This cursor is not one of ours: start again without it.")
+		return nil, "", badRequest("This cursor is not valid. Start again without it.")
 	}
 	if err == nil && l.Status == holdfast.Failed && l.Cursor == "" {
 		jobs, err = a.addRefusals(ctx, owner, jobs)
@@ -78,16 +78,15 @@ func (a *app) ownJobs(ctx context.Context, owner string, l listing) ([]view, str
 	if err != nil {
 		return nil, "", err
 	}
-	jobs = slices.DeleteFunc(jobs, func(job holdfast.Job) bool { return !ours(job) })
+	jobs = slices.DeleteFunc(jobs, func(job holdfast.Job) bool { return !isOurs(job) })
 	list, err := a.views(ctx, jobs)
 	return list, next, err
 }
 
-// addRefusals adds the refusals that the engine has not got to yet to the first page of what failed. They are the newest, or nearly so: engines fail them
-// within a moment.
+// addRefusals adds refusals that the engine has not run yet to the first page of failed jobs. They are among the newest: engines run them within a moment.
 func (a *app) addRefusals(ctx context.Context, owner string, jobs []holdfast.Job) ([]holdfast.Job, error) {
 	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing} {
-		waiting, _, err := a.jobs.Jobs(ctx, holdfast.Filter{Owner: owner, Kind: Refusal{}.Kind(), State: state, Limit: usualPage})
+		waiting, _, err := a.jobs.Jobs(ctx, holdfast.Filter{Owner: owner, Kind: Refusal{}.Kind(), State: state, Limit: defaultLimit})
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +96,14 @@ func (a *app) addRefusals(ctx context.Context, owner string, jobs []holdfast.Job
 	return slices.CompactFunc(jobs, func(a, b holdfast.Job) bool { return a.ID == b.ID }), nil
 }
 
-// ours reports whether a job is one of this application's: others may share the store.
-func ours(job holdfast.Job) bool {
+// isOurs reports whether a job belongs to this application. Other applications may share the store.
+func isOurs(job holdfast.Job) bool {
 	return job.Kind == Conversion{}.Kind() || job.Kind == Refusal{}.Kind()
 }
 
 // get answers GET /api/jobs/{id}.
-func (f *front) get(w http.ResponseWriter, r *http.Request, owner string) error {
-	job, err := f.own(r.Context(), owner, r.PathValue("id"))
+func (f *webHandler) get(w http.ResponseWriter, r *http.Request, owner string) error {
+	job, err := f.ownJob(r.Context(), owner, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -112,11 +111,11 @@ func (f *front) get(w http.ResponseWriter, r *http.Request, owner string) error 
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, v)
+	return writeJSON(w, http.StatusOK, v)
 }
 
-// own is a job by its id, if it is the owner's. Somebody else's is told apart from none (000 section 2C), also after it was purged.
-func (a *app) own(ctx context.Context, owner, text string) (holdfast.Job, error) {
+// ownJob returns a job by its id if it belongs to the owner. A job of another owner answers 403 and an unknown id 404 (000 section 2C), also after the job was purged.
+func (a *app) ownJob(ctx context.Context, owner, text string) (holdfast.Job, error) {
 	id, err := holdfast.ParseID(text)
 	if err != nil {
 		return holdfast.Job{}, noSuchFile
@@ -124,12 +123,12 @@ func (a *app) own(ctx context.Context, owner, text string) (holdfast.Job, error)
 	job, err := a.jobs.Job(ctx, id)
 	switch {
 	case errors.Is(err, holdfast.ErrPurged):
-		return holdfast.Job{}, a.purged(ctx, owner, id)
+		return holdfast.Job{}, a.purgedError(ctx, owner, id)
 	case errors.Is(err, holdfast.ErrNotFound):
 		return holdfast.Job{}, noSuchFile
 	case err != nil:
 		return holdfast.Job{}, err
-	case !ours(job):
+	case !isOurs(job):
 		return holdfast.Job{}, noSuchFile
 	case owner == "" || job.Owner != owner:
 		return holdfast.Job{}, notYours
@@ -137,46 +136,46 @@ func (a *app) own(ctx context.Context, owner, text string) (holdfast.Job, error)
 	return job, nil
 }
 
-// purged says what there is to say of a job of which only a tombstone is left.
-func (a *app) purged(ctx context.Context, owner string, id holdfast.ID) error {
-	stones, _, err := a.jobs.Tombstones(ctx, holdfast.TombstoneFilter{Job: id})
+// purgedError returns the answer for a job of which only a tombstone is left.
+func (a *app) purgedError(ctx context.Context, owner string, id holdfast.ID) error {
+	tombstones, _, err := a.jobs.Tombstones(ctx, holdfast.TombstoneFilter{Job: id})
 	switch {
 	case err != nil:
 		return err
-	case len(stones) > 0 && stones[0].Owner != owner:
+	case len(tombstones) > 0 && tombstones[0].Owner != owner:
 		return notYours
 	}
 	return removed
 }
 
 // retry answers POST /api/jobs/{id}/retry.
-func (f *front) retry(w http.ResponseWriter, r *http.Request, owner string) error {
-	v, err := f.retryJob(r.Context(), owner, r.PathValue("id"), answerOf(w).id)
+func (f *webHandler) retry(w http.ResponseWriter, r *http.Request, owner string) error {
+	v, err := f.retryJob(r.Context(), owner, r.PathValue("id"), replyOf(w).id)
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusAccepted, v)
+	return writeJSON(w, http.StatusAccepted, v)
 }
 
-// retryJob sends a failed conversion round again on its owner's word (000 section 5, 001 section 3.6). The checks here give clear answers; that it happens
-// once, however many ask at the same time, is the store's doing.
+// retryJob is the manual retry of a failed conversion by its owner (000 section 5, 001 section 3.6). The checks here only give clear answers; the store guarantees that
+// concurrent requests cause one retry.
 func (a *app) retryJob(ctx context.Context, owner, id, request string) (view, error) {
-	job, err := a.own(ctx, owner, id)
+	job, err := a.ownJob(ctx, owner, id)
 	if err != nil {
 		return view{}, err
 	}
-	kept, err := a.standing(ctx, job)
+	kept, err := a.checkFiles(ctx, job)
 	switch refusal := job.Kind == (Refusal{}).Kind(); {
 	case err != nil:
-		return view{}, storageAway(err)
+		return view{}, storageUnavailable(err)
 	case job.State != holdfast.Failed && !refusal:
 		return view{}, notFailed
 	case kept.Source.State != fileAvailable:
 		return view{}, removed
 	}
-	ahead, err := a.desk.Retry(ctx, holdfast.Intervention{Job: job.ID, Owner: owner, Actor: owner, Reason: "asked for by its owner", Request: request})
+	ahead, err := a.desk.Retry(ctx, holdfast.Intervention{Job: job.ID, Owner: owner, Actor: owner, Reason: "requested by its owner", Request: request})
 	if err != nil {
-		return view{}, a.notRetried(ctx, job, err)
+		return view{}, a.retryError(ctx, job, err)
 	}
 	if job, err = a.jobs.Job(ctx, job.ID); err != nil {
 		return view{}, err
@@ -186,19 +185,19 @@ func (a *app) retryJob(ctx context.Context, owner, id, request string) (view, er
 	return v, err
 }
 
-// notRetried says why the desk refused what looked possible a moment ago.
-func (a *app) notRetried(ctx context.Context, job holdfast.Job, err error) error {
-	said := (*holdfast.Error)(nil)
+// retryError returns the answer when the store refuses a retry that the checks allowed a moment ago.
+func (a *app) retryError(ctx context.Context, job holdfast.Job, err error) error {
+	refused := (*holdfast.Error)(nil)
 	switch {
-	case !errors.As(err, &said) || said.Kind != holdfast.ErrConflict:
+	case !errors.As(err, &refused) || refused.Kind != holdfast.ErrConflict:
 		return err
-	case !said.Job.IsZero() && said.Job != job.ID:
-		return fault{code: codeNotReady, id: said.Job, line: "This file is being converted already, by another job."}
+	case !refused.Job.IsZero() && refused.Job != job.ID:
+		return apiError{code: codeNotReady, id: refused.Job, line: "This file is already being converted by another job."}
 	}
-	if kept, again := a.standing(ctx, job); again != nil {
-		return storageAway(again)
+	if kept, err := a.checkFiles(ctx, job); err != nil {
+		return storageUnavailable(err)
 	} else if kept.Source.State != fileAvailable {
 		return removed
 	}
-	return notFailed // somebody else was faster: it waits, or runs, already
+	return notFailed // a concurrent retry came first: the job is queued or processing already
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// keys is `convert key ...`: API keys, for programs that are no browser.
+// keys implements `convert key ...`: API keys for programs.
 func keys(ctx context.Context, set settings, args []string, out io.Writer, log *slog.Logger) (err error) {
 	if len(args) == 0 {
-		return fmt.Errorf("key: create, list or revoke: %w", errUsage)
+		return fmt.Errorf("key: choose create, list or revoke: %w", errUsage)
 	}
 	if err := makeFolder(set.Store); err != nil {
 		return err
@@ -34,34 +34,34 @@ func keys(ctx context.Context, set settings, args []string, out io.Writer, log *
 	case verb == "list" && len(args) == 0:
 		return a.listKeys(ctx, out)
 	case verb == "revoke" && len(args) == 1:
-		if err := a.desk.RevokeKey(ctx, args[0], ops.By{Actor: me(), Reason: "convert key revoke"}); err != nil {
+		if err := a.desk.RevokeKey(ctx, args[0], ops.By{Actor: actor(), Reason: "convert key revoke"}); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "Key %s opens nothing any more.\n", args[0])
+		fmt.Fprintf(out, "Key %s is revoked.\n", args[0])
 		return nil
 	}
 	return fmt.Errorf("key %s: %w", args[0], errUsage)
 }
 
 func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error {
-	var order apikey.Order
+	var request apikey.Order
 	var scope string
 	flags := flag.NewFlagSet("key create", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
-	flags.StringVar(&order.Name, "name", "", "for people")
+	flags.SetOutput(io.Discard) // the returned error contains it
+	flags.StringVar(&request.Name, "name", "", "a name for people to recognise it by")
 	flags.StringVar(&scope, "scope", string(apikey.Operator), "viewer, operator or admin")
-	flags.StringVar(&order.Owner, "owner", "", "whose files it sees; its own when empty")
-	flags.DurationVar(&order.ExpireIn, "for", 0, "how long it is good; for ever when zero")
+	flags.StringVar(&request.Owner, "owner", "", "the owner whose files it gives access to; without it, the key has files of its own")
+	flags.DurationVar(&request.ExpireIn, "for", 0, "how long it is valid; 0: for ever")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errors.Join(err, fmt.Errorf("key create --name NAME: %w", errUsage))
 	}
-	order.Scope = apikey.Scope(scope)
-	made, text, err := a.desk.MakeKey(ctx, order, ops.By{Actor: me(), Reason: "convert key create"})
+	request.Scope = apikey.Scope(scope)
+	made, text, err := a.desk.MakeKey(ctx, request, ops.By{Actor: actor(), Reason: "convert key create"})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s\n", text)
-	fmt.Fprintf(out, "This is key %s. It is shown this once: keep it, and send it as  Authorization: Bearer ...\n", made.ID)
+	fmt.Fprintf(out, "This is key %s. It is shown only once: store it safely, and send it as  Authorization: Bearer ...\n", made.ID)
 	return nil
 }
 
@@ -82,10 +82,10 @@ func (a *app) listKeys(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// me is who does this, for the story.
-func me() string {
+// actor returns the name of the user, for the audit log.
+func actor() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	return "somebody at the command line"
+	return "unknown user at the command line"
 }

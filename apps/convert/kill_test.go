@@ -24,7 +24,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A slowGateway answers in two pieces, some time apart, so that there is always somebody in the middle of a conversion or of writing its result. What it answers
+// A slowGateway answers in two pieces, some time apart, so that there is always a worker in the middle of a conversion or of writing its result. What it answers
 // names the PDF it was made of.
 type slowGateway struct {
 	*httptest.Server
@@ -64,7 +64,7 @@ func bigXML(sum string) string {
 	return `<?xml version="1.0"?>` + "\n<document of=\"" + sum + "\">" + strings.Repeat("<p>so it goes</p>\n", 8000) + "</document>\n"
 }
 
-// pdfNumber is a PDF that is unlike all others.
+// pdfNumber returns a PDF that differs from all others.
 func pdfNumber(n int) []byte {
 	return fmt.Appendf(nil, "%%PDF-1.4\n%% number %d\n%s\n%%%%EOF\n", n, strings.Repeat("% filling\n", 20_000))
 }
@@ -128,7 +128,7 @@ func (c *crowd) upload(web string, pdf []byte) bool {
 	request.Header.Set("Content-Type", form.FormDataContentType())
 	response, err := c.client.Do(request)
 	if err != nil {
-		return false // nobody is there, or not any more
+		return false // no connection, or a lost one
 	}
 	defer response.Body.Close()
 	var v view
@@ -146,7 +146,7 @@ func (c *crowd) upload(web string, pdf []byte) bool {
 	return true
 }
 
-// wholeResults looks at everything that can be seen among the results, at any moment: each is whole.
+// wholeResults checks that every visible result is complete, at any moment.
 func wholeResults(ctx context.Context, dir string) (count int, err error) {
 	files, err := blob.Open(ctx, dir)
 	if err != nil {
@@ -238,7 +238,7 @@ func (f *fleet) jobs() (all []view) {
 
 // 000 section 11: no double XML, and correct leasing, when a worker dies mid-run. Issue 7: kill -9 of worker and web, mid-upload and mid-write: no lost job, no
 // half file visible.
-func TestWhoeverIsKilledNothingThatWasAcknowledgedIsLost(t *testing.T) {
+func TestNothingAcknowledgedIsLostWhenProcessesAreKilled(t *testing.T) {
 	eachStore(t, func(t *testing.T, url string) {
 		each := 1
 		if strings.HasPrefix(url, "postgres") {
@@ -274,13 +274,13 @@ func killed(t *testing.T, url string, each int) {
 		looked <- nil
 	}()
 	for round := range 3 {
-		poll(t, "somebody uploads", func() bool { return c.uploading.Load() > 0 || over(uploaded) })
+		poll(t, "an upload is in progress", func() bool { return c.uploading.Load() > 0 || over(uploaded) })
 		f.web[round%each].kill()
 		f.startWeb(round % each)
 		if round == 2 {
-			break // a job whose worker was lost three times is believed to be the culprit
+			break // a job whose worker was lost three times counts as the cause of the crashes
 		}
-		poll(t, "somebody converts", func() bool { return gateway.calls.Load() > 0 })
+		poll(t, "a conversion is in progress", func() bool { return gateway.calls.Load() > 0 })
 		f.worker[round%each].kill()
 		f.startWorker(round % each)
 	}
@@ -303,7 +303,7 @@ func killed(t *testing.T, url string, each int) {
 	f.account(c, url)
 }
 
-// account proves at the end that nothing is missing and nothing is there twice.
+// account checks at the end that no file is missing or duplicated.
 func (f *fleet) account(c *crowd, url string) {
 	t := f.t
 	all := f.jobs()

@@ -21,7 +21,7 @@ var (
 	loadJobs    = flag.Int("load.jobs", 60, "so many PDFs in all")
 )
 
-// A load is many people who upload at once, and what they were told.
+// A load is many clients that upload at once, and the answers they got.
 type load struct {
 	at     string
 	client *http.Client // one session: so that one list tells of all
@@ -133,7 +133,7 @@ func (l *load) waitFor(t *testing.T, all int) {
 	}
 }
 
-// memory is the most that a process had in memory so far, in bytes; 0 where nobody tells.
+// memory is the most that a process had in memory so far, in bytes; 0 where the system does not report it.
 func memory(t *testing.T, p *process) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))

@@ -22,13 +22,13 @@ func init() {
 	if os.Getenv(asProgram) == "" {
 		return
 	}
-	if os.Getenv(tied) == "" { // a gateway has to end by itself
+	if os.Getenv(stdinLifeline) == "" { // a gateway has to end by itself
 		go orphaned(os.Getppid())
 	}
 	main()
 }
 
-// orphaned ends a process whose test was cut off: it leaves nobody behind.
+// orphaned ends a process whose test was cut off: it leaves no processes behind.
 func orphaned(parent int) {
 	for range time.Tick(time.Second) {
 		if os.Getppid() != parent {
@@ -37,17 +37,17 @@ func orphaned(parent int) {
 	}
 }
 
-// A process is the program, running.
+// A process is a running program.
 type process struct {
 	*exec.Cmd
 	t     *testing.T
 	mu    sync.Mutex
-	said  bytes.Buffer // by both of its mouths
+	said  bytes.Buffer // stdout and stderr
 	heard *sync.Cond
 	ended chan struct{}
 }
 
-// launch starts the program with an environment of its own, and waits until it says something.
+// launch starts the program with its own environment and waits for a line of output.
 func launch(t *testing.T, env []string, until string, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], args...), t: t, ended: make(chan struct{})}
@@ -71,7 +71,7 @@ func launch(t *testing.T, env []string, until string, args ...string) *process {
 	return p
 }
 
-// Write hears what the process says.
+// Write collects the output of the process.
 func (p *process) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *process) Write(text []byte) (int, error) {
 	return p.said.Write(text)
 }
 
-// says waits for a line that begins so, and answers with the rest of it.
+// says waits for a line with a prefix and returns the rest of it.
 func (p *process) says(begin string) string {
 	p.t.Helper()
 	late := time.AfterFunc(time.Minute, p.kill)
@@ -108,14 +108,14 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// output is all that was said so far.
+// output returns all output so far.
 func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said.String()
 }
 
-func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
+func TestAWrongCommandLineSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		env  map[string]string
@@ -124,13 +124,13 @@ func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
 	}{
 		{args: []string{"help"}, code: 0, says: "convert gateway"},
 		{args: []string{"help"}, code: 0, says: "RETRY_MAX_ATTEMPTS"},
-		{args: []string{"fly"}, code: 2, says: `there is no "fly"`},
-		{args: []string{"web", "now"}, code: 2, says: "set by environment"},
+		{args: []string{"fly"}, code: 2, says: `unknown command "fly"`},
+		{args: []string{"web", "now"}, code: 2, says: "environment variables"},
 		{args: []string{"key"}, code: 2, says: "create, list or revoke"},
 		{args: []string{"key", "burn"}, code: 2, says: "convert help"},
 		{args: []string{"key", "create", "--colour", "red"}, code: 2, says: "--name NAME"},
 		{args: []string{"key", "create"}, code: 1, says: "name"},
-		{args: []string{"key", "revoke", "nobody"}, code: 1, says: "nobody"},
+		{args: []string{"key", "revoke", "missing"}, code: 1, says: "missing"},
 		{args: []string{"web"}, env: map[string]string{"RETRY_MAX_ATTEMPTS": "many"}, code: 2, says: "RETRY_MAX_ATTEMPTS"},
 		{args: []string{"web"}, env: map[string]string{"UPLOADS_DIR": "ftp://elsewhere"}, code: 1, says: "UPLOADS_DIR"},
 	} {
@@ -149,7 +149,7 @@ func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenSaysSo(t *testing.T) {
+func TestAPortInUseIsReported(t *testing.T) {
 	busy, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestAPortThatIsTakenSaysSo(t *testing.T) {
 	defer busy.Close()
 	env := map[string]string{"DATA_DIR": t.TempDir(), "ADDR": busy.Addr().String(), "GATEWAY_URL": "http://127.0.0.1:1"}
 	var said bytes.Buffer
-	if code := run(t.Context(), []string{"web"}, func(name string) string { return env[name] }, &said, &said); code != 1 || !strings.Contains(said.String(), "choose another one") {
+	if code := run(t.Context(), []string{"web"}, func(name string) string { return env[name] }, &said, &said); code != 1 || !strings.Contains(said.String(), "choose another port") {
 		t.Errorf("%d: %s", code, said.String())
 	}
 }
@@ -186,7 +186,7 @@ func TestAKeyIsMadeListedAndRevokedAtTheCommandLine(t *testing.T) {
 	}
 }
 
-// freeAddress is one that nobody has, a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
@@ -197,7 +197,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// poll asks until something is so.
+// poll waits until a condition is true.
 func poll(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -213,7 +213,7 @@ func poll(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// statusOf asks an address, and answers with 0 when nobody is there.
+// statusOf requests an address. It returns 0 when there is no connection.
 func statusOf(client *http.Client, address string) (int, string) {
 	response, err := client.Get(address)
 	if err != nil {
@@ -224,7 +224,7 @@ func statusOf(client *http.Client, address string) (int, string) {
 	return response.StatusCode, fmt.Sprint(string(body), err)
 }
 
-// slowness is how long things take here that are to be interrupted.
+// slowness is the duration of operations that tests interrupt.
 const slowness = 200 * time.Millisecond
 
 // over reports whether something has ended.

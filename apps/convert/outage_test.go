@@ -31,7 +31,7 @@ func outage(s *scene, goes, comes func()) (ids []holdfast.ID) {
 	spent := 0
 	for _, id := range ids[6:] {
 		job := s.job(id)
-		expect(s, "while it is away", job.State, holdfast.Queued)
+		expect(s, "while it is down", job.State, holdfast.Queued)
 		spent += job.Failures + job.Crashes
 	}
 	if spent > 4 {
@@ -55,7 +55,7 @@ func TestAnOutageOfFiveMinutesCostsNothingButTime(t *testing.T) {
 	tell(t, func(s *scene) { outage(s, s.gateway.stops, s.gateway.starts) })
 }
 
-// A gateway that answers is judged by its calls, whatever it says of its health: a file that it does not convert fails after its attempts (000 section 11, 001 section 5).
+// A gateway that answers is judged by its calls, whatever its health check says: a file that it does not convert fails after its attempts (000 section 11, 001 section 5).
 func TestAGatewayThatAnswersBadlyIsJudgedByItsCalls(t *testing.T) {
 	for code, does := range map[string]func(*script){
 		codeGW5XX:     func(g *script) { g.says(503, "") },
@@ -77,7 +77,7 @@ func TestAGatewayThatAnswersBadlyIsJudgedByItsCalls(t *testing.T) {
 	}
 }
 
-// A lone file that comes while the gateway is away must not spend its attempts: twenty calls are never reached by it.
+// A lone file that comes while the gateway is down must not spend its attempts: it alone never fills the breaker's window of twenty calls.
 func TestALoneFileWaitsForTheGateway(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()
@@ -95,8 +95,8 @@ func TestALoneFileWaitsForTheGateway(t *testing.T) {
 	})
 }
 
-// A hiccup of a second is none of the breaker's business.
-func TestAGatewayThatMissesOneQuestionIsNotHeld(t *testing.T) {
+// A disturbance of one second does not open the breaker.
+func TestOneFailedHealthCheckDoesNotOpenTheBreaker(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()
 		for range 20 {
@@ -109,7 +109,7 @@ func TestAGatewayThatMissesOneQuestionIsNotHeld(t *testing.T) {
 	})
 }
 
-// What a person forced closed stays closed, whatever the watch sees.
+// A breaker that an operator forced closed stays closed.
 func TestTheWatchLeavesAForcedBreakerAlone(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()
@@ -123,7 +123,7 @@ func TestTheWatchLeavesAForcedBreakerAlone(t *testing.T) {
 	})
 }
 
-// CIRCUIT_COOLDOWN_MS: however well the gateway says it is, it is given that much time.
+// CIRCUIT_COOLDOWN_MS: the breaker stays open for that time, even if the gateway is healthy.
 func TestTheCooldownIsKept(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()

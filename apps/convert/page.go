@@ -19,26 +19,26 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The page (C11) is rendered whole, so that it reads and works without a script; a script then keeps it true. It knows no more than the API says.
+// The page (C11) is rendered completely on the server and works without JavaScript. A script then keeps it up to date. The page shows only what the API returns.
 
 //go:embed page
 var pageFiles embed.FS
 
 var pageTemplates = template.Must(template.ParseFS(pageFiles, "page/*.html"))
 
-// assetTypes are the kinds of files that browsers may ask for. The rest of the folder is ours.
+// assetTypes are the files of the folder that are served. The others are templates.
 var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// A sheet is the page of a process: its files by name, and the one name for all of them as they are now.
-type sheet struct {
-	*front
+// A pageHandler serves the page and its assets. The version is a hash of all of them.
+type pageHandler struct {
+	*webHandler
 	version string
 	files   map[string][]byte
 }
 
-// page serves the queue page, what it is made of, and its two forms.
-func (f *front) page() http.Handler {
-	s := &sheet{front: f, files: map[string][]byte{}}
+// page returns the handler of the queue page, its assets and its two forms.
+func (f *webHandler) page() http.Handler {
+	s := &pageHandler{webHandler: f, files: map[string][]byte{}}
 	entries, err := fs.ReadDir(pageFiles, "page")
 	sum := sha256.New()
 	for _, entry := range entries {
@@ -46,13 +46,13 @@ func (f *front) page() http.Handler {
 		if err = failed; err != nil {
 			break
 		}
-		_, _ = sum.Write(text) // it never fails
+		_, _ = sum.Write(text) // Write of a hash never fails
 		if assetTypes[path.Ext(entry.Name())] != "" {
 			s.files[entry.Name()] = text
 		}
 	}
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // the files are embedded in the program
 	}
 	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
 	mux := http.NewServeMux()
@@ -60,18 +60,20 @@ func (f *front) page() http.Handler {
 	mux.HandleFunc("GET /assets/{version}/{name}", s.asset)
 	mux.HandleFunc("POST /upload", s.uploadForm)
 	mux.HandleFunc("POST /jobs/{id}/retry", s.retryForm)
-	mux.HandleFunc("GET /upload", home)
-	mux.HandleFunc("GET /jobs/{id}/retry", home)
+	mux.HandleFunc("GET /upload", redirectHome)
+	mux.HandleFunc("GET /jobs/{id}/retry", redirectHome)
 	mux.HandleFunc("/", s.missing)
 	return mux
 }
 
-// home is where those end up who go again to where a form was sent.
-func home(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) }
+// redirectHome leads a browser that reloads the address of a form back to the page.
+func redirectHome(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
 
-// asset serves a file of the page. Under its own version it never changes and is kept; under any other it is what there is now, asked for every time: a page
-// that was loaded before an update goes on working.
-func (s *sheet) asset(w http.ResponseWriter, r *http.Request) {
+// asset serves a file of the page. Under the current version it never changes and browsers may cache it. Under any other version it serves the current file without
+// caching, so that a page that was loaded before an update still works.
+func (s *pageHandler) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	text, ok := s.files[name]
 	if !ok {
@@ -88,61 +90,61 @@ func (s *sheet) asset(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 }
 
-func (s *sheet) missing(w http.ResponseWriter, r *http.Request) {
-	s.render(w, http.StatusNotFound, "missing.html", screen{Assets: "/assets/" + s.version})
+func (s *pageHandler) missing(w http.ResponseWriter, r *http.Request) {
+	s.render(w, http.StatusNotFound, "missing.html", pageData{Assets: "/assets/" + s.version})
 }
 
-// said are the notices that a form may end with. Their names stand in an address that anybody can make up, their texts do not.
-var said = map[string]string{
-	"uploaded":  "Your file was taken. Load this page again to see how far it is.",
-	"duplicate": "This file is already here with this mapping, so it was not converted again.",
-	"retried":   "Your file was sent round again. Load this page again to see how far it is.",
+// notices are the messages after a form. The address contains only their names, so that a link cannot put a text of its choice on the page.
+var notices = map[string]string{
+	"uploaded":  "Your file was uploaded. Reload this page to see its progress.",
+	"duplicate": "You have already uploaded this file with this mapping, so it was not converted again.",
+	"retried":   "Your file is queued for conversion again. Reload this page to see its progress.",
 }
 
 // index serves the page.
-func (s *sheet) index(w http.ResponseWriter, r *http.Request) {
+func (s *pageHandler) index(w http.ResponseWriter, r *http.Request) {
 	owner, err := s.owner(w, r)
 	if err != nil {
-		s.refused(w, r, err)
+		s.handleError(w, r, err)
 		return
 	}
-	s.show(w, r, owner, note{status: http.StatusOK, text: said[r.URL.Query().Get("said")]})
+	s.show(w, r, owner, notice{status: http.StatusOK, text: notices[r.URL.Query().Get("said")]})
 }
 
-// A note is what the page is to say besides what it shows.
-type note struct {
+// A notice is a message on the page, with the HTTP status of the page.
+type notice struct {
 	status int
 	text   string
 }
 
-// show renders the page with a notice on it.
-func (s *sheet) show(w http.ResponseWriter, r *http.Request, owner string, say note) {
+// show renders the page with a notice.
+func (s *pageHandler) show(w http.ResponseWriter, r *http.Request, owner string, message notice) {
 	to, err := s.fill(r.Context(), owner, r.URL.Query())
 	if err != nil {
-		s.refused(w, r, err)
+		s.handleError(w, r, err)
 		return
 	}
-	to.Notice = say.text
-	s.render(w, say.status, "index.html", to)
+	to.Notice = message.text
+	s.render(w, message.status, "index.html", to)
 }
 
-// A screen is what the page shows when it is loaded.
-type screen struct {
+// pageData is the data of the page's template.
+type pageData struct {
 	Assets, Expired, Limit string
 	KeepSource, KeepResult string
 	Busy, Held, Notice     string
 	Mappings               []Mapping
 	Rows                   []row
-	Blank                  row // from which the script makes others
+	Blank                  row // the template from which the script makes new rows
 	Sum, Next              string
 }
 
-func (s *sheet) fill(ctx context.Context, owner string, query url.Values) (screen, error) {
-	to := screen{
-		Assets: "/assets/" + s.version, Expired: s.set.code(codeExpired).Message, Limit: bulk(s.set.MaxUpload),
-		KeepSource: lasting(s.set.KeepSource), KeepResult: lasting(s.set.KeepResult), Mappings: s.choices(ctx), Blank: row{State: string(holdfast.Queued)},
+func (s *pageHandler) fill(ctx context.Context, owner string, query url.Values) (pageData, error) {
+	to := pageData{
+		Assets: "/assets/" + s.version, Expired: s.set.code(codeExpired).Message, Limit: formatBytes(s.set.MaxUpload),
+		KeepSource: formatPeriod(s.set.KeepSource), KeepResult: formatPeriod(s.set.KeepResult), Mappings: s.availableMappings(ctx), Blank: row{State: string(holdfast.Queued)},
 	}
-	list, next, err := s.ownJobs(ctx, owner, listing{Cursor: query.Get("cursor")})
+	list, next, err := s.ownJobs(ctx, owner, listQuery{Cursor: query.Get("cursor")})
 	if err != nil {
 		return to, err
 	}
@@ -150,56 +152,56 @@ func (s *sheet) fill(ctx context.Context, owner string, query url.Values) (scree
 	for i := range list {
 		to.Rows = append(to.Rows, rowOf(&list[i], to.Expired, now))
 	}
-	to.Next, to.Sum = next, sumOf(to.Rows, next != "")
+	to.Next, to.Sum = next, summary(to.Rows, next != "")
 	gateway, err := s.gatewayState(ctx)
 	if err == nil && gateway.Message != nil {
 		to.Busy = *gateway.Message
 		if gateway.Held > 0 {
-			to.Held = counted(gateway.Held, "file waits.", "files wait.")
+			to.Held = plural(gateway.Held, "file is waiting.", "files are waiting.")
 		}
 	}
 	return to, err
 }
 
-// render writes a page, or nothing of it.
-func (s *sheet) render(w http.ResponseWriter, status int, name string, to screen) {
+// render writes a whole page, or an error if the template fails.
+func (s *pageHandler) render(w http.ResponseWriter, status int, name string, to pageData) {
 	var text bytes.Buffer
 	if err := pageTemplates.ExecuteTemplate(&text, name, to); err != nil {
-		s.log.Error("the page cannot be rendered", "event", "page_broken", "error", err.Error())
-		s.fail(w, faultOf(err))
+		s.log.Error("cannot render the page", "event", "page_broken", "error", err.Error())
+		s.writeError(w, apiErrorOf(err))
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // whoever went away does not miss it
+	_, _ = w.Write(text.Bytes()) // the client may be gone
 }
 
-// uploadForm takes a file from a browser without script.
-func (s *sheet) uploadForm(w http.ResponseWriter, r *http.Request) {
+// uploadForm accepts an upload from a browser without JavaScript.
+func (s *pageHandler) uploadForm(w http.ResponseWriter, r *http.Request) {
 	s.form(w, r, func(owner string) (string, error) {
 		got, err := s.receive(w, r, owner)
-		notice := "uploaded"
+		name := "uploaded"
 		if got.Duplicate {
-			notice = "duplicate"
+			name = "duplicate"
 		}
-		return "/?said=" + notice + "#job-" + got.ID.String(), err
+		return "/?said=" + name + "#job-" + got.ID.String(), err
 	})
 }
 
-// retryForm retries for a browser without script.
-func (s *sheet) retryForm(w http.ResponseWriter, r *http.Request) {
+// retryForm retries a job for a browser without JavaScript.
+func (s *pageHandler) retryForm(w http.ResponseWriter, r *http.Request) {
 	s.form(w, r, func(owner string) (string, error) {
-		v, err := s.retryJob(r.Context(), owner, r.PathValue("id"), answerOf(w).id)
+		v, err := s.retryJob(r.Context(), owner, r.PathValue("id"), replyOf(w).id)
 		return "/?said=retried#job-" + v.ID, err
 	})
 }
 
-// form leads back to the page after a form: to the job when it went well, and else to what went wrong, said frankly.
-func (s *sheet) form(w http.ResponseWriter, r *http.Request, do func(owner string) (next string, err error)) {
+// form answers a form: on success it redirects to the job on the page, otherwise it shows the page with the error.
+func (s *pageHandler) form(w http.ResponseWriter, r *http.Request, do func(owner string) (next string, err error)) {
 	owner, err := s.owner(w, r)
 	if err != nil {
-		s.refused(w, r, err)
+		s.handleError(w, r, err)
 		return
 	}
 	next, err := do(owner)
@@ -207,14 +209,14 @@ func (s *sheet) form(w http.ResponseWriter, r *http.Request, do func(owner strin
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	told := faultOf(err)
-	if told.line == "" {
-		told.line = s.set.code(told.code).Message
+	failed := apiErrorOf(err)
+	if failed.line == "" {
+		failed.line = s.set.code(failed.code).Message
 	}
-	s.show(w, r, owner, note{status: told.status, text: frankly(told.line)})
+	s.show(w, r, owner, notice{status: failed.status, text: withoutRetryPromise(failed.line)})
 }
 
-// A row is a job as the page shows it. The script says the same in the same words (page/row.js, page/words.js).
+// A row is a job as the page shows it. The script builds the same rows with the same texts (page/row.js, page/format.js).
 type row struct {
 	ID, Name, Mapping, Size string
 	State, Word             string
@@ -225,7 +227,7 @@ type row struct {
 }
 
 func rowOf(v *view, expired string, now time.Time) row {
-	r := row{ID: v.ID, Name: v.Filename, Mapping: v.Mapping, Size: bulk(v.Bytes), State: v.Status, CanRetry: v.CanRetry, Created: v.CreatedAt.Format(time.RFC3339Nano), Age: age(v.CreatedAt, now)}
+	r := row{ID: v.ID, Name: v.Filename, Mapping: v.Mapping, Size: formatBytes(v.Bytes), State: v.Status, CanRetry: v.CanRetry, Created: v.CreatedAt.Format(time.RFC3339Nano), Age: formatAge(v.CreatedAt, now)}
 	message := ""
 	if v.ErrorMessage != nil {
 		message = *v.ErrorMessage
@@ -235,11 +237,11 @@ func rowOf(v *view, expired string, now time.Time) row {
 	case v.Status == string(holdfast.Complete) && gone(v.Result):
 		r.State, r.Line = "expired", expired
 	case failed && v.CanRetry:
-		r.Line = frankly(message) + " Retry starts it again."
+		r.Line = withoutRetryPromise(message) + " Choose Retry to try again."
 	case failed:
-		r.Line = frankly(message)
+		r.Line = withoutRetryPromise(message)
 	case v.Status == string(holdfast.Queued) && v.Held && message == "":
-		r.Line = "Waits until the converter is back."
+		r.Line = "Waiting until the converter is available again."
 	case v.Status == string(holdfast.Queued):
 		r.Line = message
 	}
@@ -256,10 +258,10 @@ func rowOf(v *view, expired string, now time.Time) row {
 	return r
 }
 
-// gone reports whether a file was there once and is no more.
-func gone(standing string) bool { return standing == fileExpired || standing == fileMissing }
+// gone reports whether a file existed and was deleted.
+func gone(state string) bool { return state == fileExpired || state == fileMissing }
 
-// attemptsOf says what was tried, and when it is tried next.
+// attemptsOf describes the attempts so far and when the next one is.
 func attemptsOf(v *view, now time.Time) string {
 	made, state := v.AttemptCount, holdfast.State(v.Status)
 	tried := fmt.Sprintf("Tried %d of %d times", made, v.MaxAttempts)
@@ -287,8 +289,8 @@ func attemptsOf(v *view, now time.Time) string {
 	}
 }
 
-// sumOf counts rows by what their badges say.
-func sumOf(rows []row, more bool) string {
+// summary counts rows by state.
+func summary(rows []row, more bool) string {
 	var parts []string
 	for _, state := range []string{"processing", "queued", "complete", "failed", "expired", "cancelled"} {
 		n := 0

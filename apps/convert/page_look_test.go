@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// furnished is a page with rows of every kind on it.
+// furnished returns a page with rows in every state.
 func furnished(t *testing.T) *visitor {
 	t.Helper()
 	s := newScene(t, "", quick)
@@ -40,7 +40,7 @@ func furnished(t *testing.T) *visitor {
 	return v
 }
 
-func TestNothingKeepsAnybodyFromUsingThePage(t *testing.T) {
+func TestThePageIsAccessible(t *testing.T) {
 	v := furnished(t)
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
@@ -66,7 +66,7 @@ func TestThePageFitsAPhoneAndLargeType(t *testing.T) {
 			v.Size(width, 740)
 			browser.Eval[bool](v.Page, fmt.Sprintf(`(document.documentElement.style.fontSize = %q, true)`, letters))
 			if letters == "200%" && width < 640 {
-				continue // twice as large on a phone is a magnifier's work
+				continue // 200 % on a phone is not tested
 			}
 			if wide := browser.Eval[int](v.Page, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 				t.Errorf("at %d wide and %s it scrolls sideways by %d", width, letters, wide)
@@ -79,7 +79,7 @@ func TestThePageFitsAPhoneAndLargeType(t *testing.T) {
 	}
 }
 
-func TestTheThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
+func TestTheThemeFollowsTheSystemUntilTheUserChooses(t *testing.T) {
 	s := newScene(t, "")
 	v := s.visited()
 	paper := func() string {
@@ -92,7 +92,7 @@ func TestTheThemeFollowsTheSystemUntilSomebodyChooses(t *testing.T) {
 		t.Errorf("both themes are %s", dark)
 	}
 	v.Click("#theme")
-	expect(t, "after somebody chose the light one", paper(), light)
+	expect(t, "after the light theme was chosen", paper(), light)
 	v.Reload()
 	expect(t, "after a reload", paper(), light)
 	// It is set before the first paint: by a script that the browser waits for, in front of the style's first use.
@@ -118,14 +118,14 @@ func TestEverythingIsReachedByKeyboardAndSeenWhenItIs(t *testing.T) {
 		}
 		order = append(order, now)
 	}
-	// A disabled Retry is passed over, and its reason read with the row.
+	// A disabled Retry is skipped, and its reason is read with the row.
 	expect(t, "the order", strings.Join(order, ", "), "skip, brand, theme, mapping, button primary, button, preview, download")
 	if browser.Eval[int](v.Page, `document.querySelectorAll("[tabindex]:not([tabindex='0']):not([tabindex='-1'])").length`) != 0 {
-		t.Error("somebody has an order of its own")
+		t.Error("an element has a tab index of its own")
 	}
 }
 
-func TestThePageIsMadeOfNothingForeignAndNothingInline(t *testing.T) {
+func TestThePageLoadsNothingFromOtherSitesAndHasNoInlineCode(t *testing.T) {
 	s := newScene(t, "")
 	c := newCaller(t, s.served())
 	page := c.asks("GET", "/").is(http.StatusOK, "")
@@ -150,7 +150,7 @@ func TestThePageIsMadeOfNothingForeignAndNothingInline(t *testing.T) {
 	}
 	for _, path := range []string{"/assets/old/index.html", "/assets/old/row.html", "/assets/old/", "/assets/", "/nowhere", "/page/style.css"} {
 		missing := c.asks("GET", path)
-		if missing.status != http.StatusNotFound || !strings.Contains(missing.body, "There is nothing at this address.") {
+		if missing.status != http.StatusNotFound || !strings.Contains(missing.body, "This page does not exist.") {
 			t.Errorf("%s: %d", path, missing.status)
 		}
 	}

@@ -26,7 +26,7 @@ type visitor struct {
 	at string
 }
 
-// visited opens the page. Nobody works yet.
+// visited opens the page. No worker runs yet.
 func (s *scene) visited() *visitor {
 	s.Helper()
 	return s.visitedAt(s.served())
@@ -41,10 +41,10 @@ func (s *scene) visitedAt(at string) *visitor {
 	return v
 }
 
-// owner is whom the store knows the visitor as.
+// owner returns the visitor's owner name in the store.
 func (v *visitor) owner() string { return ownerOf(v.Cookie(sessionCookie)) }
 
-// uploads chooses a file in the page's picker, and waits until it has a row. It answers with the row's selector.
+// uploads chooses a file in the page's picker, and waits until it has a row. It returns the row's selector.
 func (v *visitor) uploads(name string, content []byte) (holdfast.ID, string) {
 	v.s.Helper()
 	before := v.ids()
@@ -86,7 +86,7 @@ func (v *visitor) file(name string, content []byte) string {
 	return path
 }
 
-// quiet checks that the console has nothing to complain of: no exception, and nothing that the page's policy had to refuse.
+// quiet checks that the browser's console has no exceptions and no violations of the content security policy.
 func (v *visitor) quiet() {
 	v.s.Helper()
 	for _, complaint := range v.Complaints() {
@@ -95,7 +95,7 @@ func (v *visitor) quiet() {
 }
 
 // C11: upload, live rows, preview, download; with the real gateway.
-func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
+func TestThePageShowsAConversionAndItsXMLCanBePreviewedAndSaved(t *testing.T) {
 	s := newScene(t, "")
 	converter, err := gateway.New(gateway.Config{Temp: t.TempDir()})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
 	expect(t, "where the focus is after the preview", browser.Eval[string](v.Page, "document.activeElement.dataset.part"), "preview")
 	v.Click(row + ` [data-part="download"]`)
 	name, content := v.Downloaded()
-	if name != "letter.xml" || wholeXML(bytes.NewReader(content)) != nil || !bytes.Contains(content, []byte("Greetings from a file")) {
+	if name != "letter.xml" || checkXML(bytes.NewReader(content)) != nil || !bytes.Contains(content, []byte("Greetings from a file")) {
 		t.Errorf("%s: %s", name, content)
 	}
 	if !browser.Eval[bool](v.Page, "window.same === true") {
@@ -132,7 +132,7 @@ func TestAFileGoesItsWayBeforeOnesEyesAndItsXMLIsSeenAndSaved(t *testing.T) {
 	v.quiet()
 }
 
-func TestAFileThatIsDroppedAnywhereOnThePageIsTaken(t *testing.T) {
+func TestAFileThatIsDroppedAnywhereOnThePageIsUploaded(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -149,7 +149,7 @@ func TestAFileThatIsDroppedAnywhereOnThePageIsTaken(t *testing.T) {
 	v.quiet()
 }
 
-// A slowStore takes the first part of a file, and the rest when it is told to.
+// A slowStore takes the first part of a file, and the rest when the test releases it.
 type slowStore struct {
 	blob.Store
 	first int64
@@ -160,13 +160,13 @@ func (s slowStore) Put(ctx context.Context, key string, from io.Reader) (blob.In
 	return s.Store.Put(ctx, key, io.MultiReader(io.LimitReader(from, s.first), s, from))
 }
 
-// Read waits for the word.
+// Read waits for the release.
 func (s slowStore) Read([]byte) (int, error) {
 	<-s.rest
 	return 0, io.EOF
 }
 
-func TestAnUploadShowsHowFarItIsAndCanBeStopped(t *testing.T) {
+func TestAnUploadShowsItsProgressAndCanBeStopped(t *testing.T) {
 	s := newScene(t, "")
 	slow := slowStore{s.uploads, 1 << 20, make(chan struct{})}
 	s.uploads = slow
@@ -186,7 +186,7 @@ func TestAnUploadShowsHowFarItIsAndCanBeStopped(t *testing.T) {
 	}
 }
 
-func TestSeveralFilesAreTakenAtOnceAndOneThatIsAlreadyThereIsNotTakenTwice(t *testing.T) {
+func TestSeveralFilesAreUploadedAtOnceAndADuplicateOnce(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -200,13 +200,13 @@ func TestSeveralFilesAreTakenAtOnceAndOneThatIsAlreadyThereIsNotTakenTwice(t *te
 	v.Choose("#file", chosen...)
 	v.See("#sum", "7 complete")
 	v.Choose("#file", chosen[3])
-	v.See("#notice", "is already here")
+	v.See("#notice", "You have already uploaded")
 	v.See("#notice", "file-3.pdf")
 	expect(t, "rows", len(v.ids()), 7)
 	v.quiet()
 }
 
-func TestWhatIsNoPDFIsRefusedInARowOfItsOwn(t *testing.T) {
+func TestAFileThatIsNoPDFHasARowWithTheRefusal(t *testing.T) {
 	s := newScene(t, "")
 	s.works()
 	v := s.visited()
@@ -239,7 +239,7 @@ func TestManyRowsComePageByPage(t *testing.T) {
 	v.quiet()
 }
 
-// A page that brings itself up to date while somebody asks for more loses none of the rows it brings.
+// A page that reloads its rows while the user asks for more loses none of them.
 func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 	s := newScene(t, "")
 	v := s.visited()
@@ -261,7 +261,7 @@ func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 			}
 			return answer;
 		};
-		document.getElementById("away-again").click();
+		document.getElementById("unreachable-retry").click();
 		return true;
 	})()`)
 	v.Click("#more button")
@@ -272,7 +272,7 @@ func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
 }
 
 // The rows that the server renders and those that the script makes are the same, whatever has become of a job.
-func TestTheScriptSaysWhatTheServerSays(t *testing.T) {
+func TestTheScriptRendersTheSameTextsAsTheServer(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.RetryBaseDelay = time.Hour })
 	v := s.visited()
 	own := func(d *holdfast.Draft) { d.Owner = v.owner() }
@@ -316,7 +316,7 @@ func TestTheScriptSaysWhatTheServerSays(t *testing.T) {
 	}
 	for _, text := range append(got, want...) {
 		if strings.Contains(text, "failed") && strings.Contains(text, "We’ll retry") {
-			t.Errorf("a promise that nobody keeps: %s", text)
+			t.Errorf("the page promises a retry that will not happen: %s", text)
 		}
 	}
 }

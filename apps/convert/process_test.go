@@ -56,8 +56,8 @@ func sends(t *testing.T, client *http.Client, at, name string, pdf []byte) (v vi
 	return v
 }
 
-// stands asks what has become of a job.
-func stands(t *testing.T, client *http.Client, at, id string) (v view) {
+// viewOf reads a job from the API.
+func viewOf(t *testing.T, client *http.Client, at, id string) (v view) {
 	t.Helper()
 	asks(t, client, at+"/api/jobs/"+id, &v)
 	return v
@@ -87,7 +87,7 @@ func TestConvertAloneRunsEverythingAndOutlivesItsGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := sends(t, client, at, "hello.pdf", pdftest.Simple(t, "Hello"))
-	poll(t, "the first file is converted", func() bool { return stands(t, client, at, first.ID).Status == "complete" })
+	poll(t, "the first file is converted", func() bool { return viewOf(t, client, at, first.ID).Status == "complete" })
 	if code, xml := statusOf(client, at+"/api/jobs/"+first.ID+"/download"); code != http.StatusOK || !strings.Contains(xml, "Hello") || !strings.Contains(xml, "<?xml") {
 		t.Errorf("%d %s", code, xml)
 	}
@@ -104,22 +104,22 @@ func TestConvertAloneRunsEverythingAndOutlivesItsGateway(t *testing.T) {
 		_, body := statusOf(client, at+"/api/gateway")
 		return strings.Contains(body, "Converter busy — jobs will resume automatically.")
 	})
-	if v := stands(t, client, at, second.ID); v.Status != "queued" && v.Status != "processing" {
-		t.Errorf("while the gateway is away: %+v", v)
+	if v := viewOf(t, client, at, second.ID); v.Status != "queued" && v.Status != "processing" {
+		t.Errorf("while the gateway is down: %+v", v)
 	}
 	if !strings.Contains(p.output(), "gateway_ended") {
-		t.Errorf("nobody says that the gateway has ended:\n%s", p.output())
+		t.Errorf("the log does not say that the gateway has ended:\n%s", p.output())
 	}
 
 	other := launch(t, env, "The gateway is at ", "gateway")
-	poll(t, "the second file is converted", func() bool { return stands(t, client, at, second.ID).Status == "complete" })
+	poll(t, "the second file is converted", func() bool { return viewOf(t, client, at, second.ID).Status == "complete" })
 	poll(t, "the banner goes", func() bool {
 		_, body := statusOf(client, at+"/api/gateway")
 		return strings.Contains(body, `"message":null`)
 	})
 	stops(t, p)
 	if code, _ := statusOf(client, "http://"+gatewayAddr+"/healthz"); code != http.StatusOK {
-		t.Error("a gateway that somebody else started was stopped with us")
+		t.Error("a gateway that this process did not start was stopped")
 	}
 	stops(t, other)
 }
@@ -136,19 +136,19 @@ func stops(t *testing.T, p *process) {
 	}
 }
 
-func TestAGatewayEndsWithWhoeverStartedItHoweverThatEnds(t *testing.T) {
+func TestAGatewayEndsWithItsParentProcess(t *testing.T) {
 	for how, end := range map[string]func(t *testing.T, p *process){"SIGTERM": stops, "kill -9": func(_ *testing.T, p *process) { p.kill() }} {
 		t.Run(how, func(t *testing.T) {
 			gatewayAddr := freeAddress(t)
 			p := launch(t, []string{"DATA_DIR=" + t.TempDir(), "GATEWAY_URL=", "ADDR=127.0.0.1:0", "GATEWAY_ADDR=" + gatewayAddr, "STOP_GRACE_SEC=3600"}, "The page is at ")
-			newCaller(t, p.says("The page is at ")).listens() // whoever follows events does not hold up a stop
+			newCaller(t, p.says("The page is at ")).listens() // an open event stream does not delay a stop
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			poll(t, "the gateway answers", func() bool {
 				code, _ := statusOf(client, "http://"+gatewayAddr+"/healthz")
 				return code == http.StatusOK
 			})
 			end(t, p)
-			poll(t, "nobody listens there any more", func() bool { code, _ := statusOf(client, "http://"+gatewayAddr+"/healthz"); return code == 0 })
+			poll(t, "the gateway accepts no connections", func() bool { code, _ := statusOf(client, "http://"+gatewayAddr+"/healthz"); return code == 0 })
 		})
 	}
 }
@@ -190,7 +190,7 @@ func TestAnUploadUnderWayIsFinishedWhenTheProcessIsAskedToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.says(`{"time"`) // it says that it was asked
-	poll(t, "nobody new is let in", func() bool {
+	poll(t, "new connections are refused", func() bool {
 		code, _ := statusOf(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, at+"/healthz")
 		return code == 0
 	})

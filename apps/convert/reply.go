@@ -11,52 +11,51 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A reply is an answer under way, and what is known of its request.
+// A reply is the ResponseWriter of a request. It keeps what the log and the metrics need, and moves the write deadline.
 type reply struct {
 	http.ResponseWriter
 	id     string // of the request
 	begun  time.Time
-	status int  // 0: nothing was written yet
-	own    bool // whoever answers sets the ends of writing
+	status int // 0: nothing was written yet
+
+	ownDeadlines bool // the handler sets the write deadlines itself
 }
 
-// writeWithin is how long a client may take to accept a piece of an answer, readWithin how long a body may take that is no upload. Uploads have
-// their own patience.
 const (
-	readWithin  = 30 * time.Second
-	writeWithin = 60 * time.Second
+	readTimeout  = 30 * time.Second // for a request body; uploads have deadlines of their own (intake.go)
+	writeTimeout = 60 * time.Second // for a client to accept one write of an answer
 )
 
-// WriteHeader remembers what was said.
+// WriteHeader records the status.
 func (a *reply) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.status = status
 	}
-	a.hurry()
+	a.extendDeadline()
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write says 200 where nothing else was said. The end of writing moves along with what is taken: a slow client gets all of it, one that has stopped does not
-// hold on to the file.
+// Write sends the status 200 if none was sent. Each write extends the deadline: a slow client receives everything, and a client that stopped reading does not keep the
+// file open.
 func (a *reply) Write(text []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
-	a.hurry()
+	a.extendDeadline()
 	return a.ResponseWriter.Write(text)
 }
 
-func (a *reply) hurry() {
-	if !a.own {
-		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeWithin)) // a recorder of a test has none
+func (a *reply) extendDeadline() {
+	if !a.ownDeadlines {
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout)) // the recorder of a test has no deadlines
 	}
 }
 
-// Unwrap leads http.ResponseController to the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (a *reply) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// answerOf is the reply that a writer is, or belongs to.
-func answerOf(w http.ResponseWriter) *reply {
+// replyOf returns the reply that a writer is or wraps.
+func replyOf(w http.ResponseWriter) *reply {
 	for inner := w; ; {
 		if a, ok := inner.(*reply); ok {
 			return a
@@ -69,8 +68,9 @@ func answerOf(w http.ResponseWriter) *reply {
 	}
 }
 
-// always is on every answer. A page may use what comes from here and nothing else, and nobody may frame it; an answer of the API may do nothing at all.
-var always = map[string]string{
+// commonHeaders are set on every answer. Together with the two policies below: a page may load resources from this site only and must not be framed; an API answer may
+// load nothing.
+var commonHeaders = map[string]string{
 	"X-Content-Type-Options":       "nosniff",
 	"X-Frame-Options":              "DENY",
 	"Referrer-Policy":              "same-origin",
@@ -85,11 +85,11 @@ const (
 	dataPolicy = "default-src 'none'; frame-ancestors 'none'"
 )
 
-// begin starts an answer: its request has an id, and what is true of every answer is said.
-func begin(w http.ResponseWriter, r *http.Request) *reply {
+// newReply starts an answer: it gives the request an id and sets the common headers and deadlines.
+func newReply(w http.ResponseWriter, r *http.Request) *reply {
 	a := &reply{ResponseWriter: w, id: requestID(r), begun: time.Now()}
 	header := w.Header()
-	for name, value := range always {
+	for name, value := range commonHeaders {
 		header.Set(name, value)
 	}
 	policy := pagePolicy
@@ -98,55 +98,56 @@ func begin(w http.ResponseWriter, r *http.Request) *reply {
 	}
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Request-Id", a.id)
-	control := http.NewResponseController(w) // a recorder of a test has no deadlines, and its errors are nobody's
+	control := http.NewResponseController(w) // the recorder of a test has no deadlines; its errors are ignored
 	if r.Body != nil && r.Body != http.NoBody {
-		_ = control.SetReadDeadline(time.Now().Add(readWithin))
+		_ = control.SetReadDeadline(time.Now().Add(readTimeout))
 	}
-	_ = control.SetWriteDeadline(time.Time{}) // of the request before, on the same connection
+	_ = control.SetWriteDeadline(time.Time{}) // clear the deadline of the previous request on this connection
 	return a
 }
 
-// end closes the books on a request. A panic ends the request and not the process.
-func (f *front) end(a *reply, r *http.Request) {
-	broken := recover()
-	if broken != nil && broken != http.ErrAbortHandler { //nolint:errorlint // this very value is what net/http goes by
-		f.log.Error("a request panicked", "event", "request_panicked", "request_id", a.id, "method", r.Method, "path", pathOf(r), "panic", broken, "stack", string(debug.Stack()))
-		broken = f.apologise(a)
+// finish logs and counts a request. A panic ends the request, not the process.
+func (f *webHandler) finish(a *reply, r *http.Request) {
+	panicked := recover()
+	if panicked != nil && panicked != http.ErrAbortHandler { //nolint:errorlint // net/http compares with this very value
+		f.log.Error("a request panicked", "event", "request_panicked", "request_id", a.id, "method", r.Method, "path", pathOf(r), "panic", panicked, "stack", string(debug.Stack()))
+		panicked = f.answerPanic(a)
 	}
 	level, took := slog.LevelDebug, time.Since(a.begun)
 	if r.Method == http.MethodPost || a.status >= 400 {
-		level = slog.LevelInfo // what changes something, or did not work
+		level = slog.LevelInfo // a change, or an error
 	}
 	f.log.Log(r.Context(), level, "request", "event", "request", "request_id", a.id, "method", r.Method, "path", pathOf(r), "status", a.status, "duration_ms", took.Milliseconds())
-	f.watch.Asked(routeOf(r), a.status, took)
-	if broken != nil {
-		panic(broken)
+	f.metrics.Asked(routeOf(r), a.status, took)
+	if panicked != nil {
+		panic(panicked)
 	}
 }
 
-// apologise answers after a panic, if nothing was answered yet; else the connection must be broken off.
-func (f *front) apologise(a *reply) (abort any) {
+// answerPanic answers after a panic if nothing was sent yet. Otherwise it returns http.ErrAbortHandler, which closes the connection, so that the client does not take the
+// answer as complete.
+func (f *webHandler) answerPanic(a *reply) (abort any) {
 	if a.status != 0 {
 		return http.ErrAbortHandler
 	}
-	f.fail(a, faultOf(nil))
+	f.writeError(a, apiErrorOf(nil))
 	return nil
 }
 
-// requestID is the one the caller gave, if it is fit to be seen everywhere, or a new one.
+// requestID returns the caller's X-Request-Id if it is safe to log and show, or a new id.
 func requestID(r *http.Request) string {
-	if given := r.Header["X-Request-Id"]; len(given) == 1 && fitID.MatchString(given[0]) {
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && validRequestID.MatchString(given[0]) {
 		return given[0]
 	}
 	return holdfast.NewID().String()
 }
 
 var (
-	fitID   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-	keyLike = regexp.MustCompile(`hf_[0-9A-Za-z_]+`)
+	validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	keyLike        = regexp.MustCompile(`hf_[0-9A-Za-z_]+`)
 )
 
-// pathOf is a request's path as it may be logged: escaped, without a query, without a key that somebody put there, and not endless.
+// pathOf returns a request's path for the log: escaped, without the query, with API keys masked, and at most 300 bytes long.
 func pathOf(r *http.Request) string {
 	path := keyLike.ReplaceAllLiteralString(r.URL.EscapedPath(), "hf_...")
 	if len(path) > 300 {
@@ -155,7 +156,7 @@ func pathOf(r *http.Request) string {
 	return path
 }
 
-// routeOf names a request's route for metrics: there are few of them, whatever people ask for.
+// routeOf returns the route of a request for metrics. The number of routes is fixed, whatever paths clients request.
 func routeOf(r *http.Request) string {
 	if r.Pattern == "" || r.Pattern == "/api/" {
 		return "none"

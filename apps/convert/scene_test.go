@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// A scene is a converter and all that is around it: a store, two folders, and a gateway that does as it is told. What is broken in the app's own view of
-// the store (faulty) is not broken for those who look on (store).
+// A scene is a converter and all that is around it: a store, two folders, and a gateway that the test controls. Faults in the app's own view of
+// the store (faulty) do not affect the test's view (store).
 type scene struct {
 	*testing.T
 	*app
@@ -44,13 +44,13 @@ type scene struct {
 	workers []*worker
 }
 
-// newScene opens a scene. An empty address stands for an SQLite file of the scene's own. Settings are the defaults but for the folders, unless changed.
+// newScene opens a scene. An empty address means an SQLite file of the scene's own. Settings are the defaults but for the folders, unless changed.
 func newScene(t *testing.T, address string, change ...func(*settings)) *scene {
 	t.Helper()
 	return openScene(t, address, newScript(t), change)
 }
 
-// tell plays a story on an SQLite file in a bubble of its own time, with a gateway that is called without a network.
+// tell runs a scenario in virtual time (testing/synctest) on an SQLite file, with a gateway that is called without a network.
 func tell(t *testing.T, story func(s *scene), change ...func(*settings)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func eachStore(t *testing.T, law func(t *testing.T, address string)) {
 	t.Run("postgres", func(t *testing.T) { law(t, pgtest.Database(t)) })
 }
 
-// quick makes a story about retries and breakers take a moment of real time.
+// quick shortens the delays of retries and breakers, for scenarios in real time.
 func quick(set *settings) {
 	set.RetryBaseDelay, set.RetryJitterMax = 20*time.Millisecond, 10*time.Millisecond
 	set.CircuitCooldown, set.ProbeEvery = 100*time.Millisecond, 50*time.Millisecond
@@ -100,14 +100,14 @@ func (s *scene) process() (*app, *storetest.Faulty) {
 		s.Fatal(err)
 	}
 	faulty := storetest.NewFaulty(a.jobs)
-	a.jobs, a.http, a.seal.seal = faulty, &http.Client{Transport: s.gateway}, sealOfTests
+	a.jobs, a.http, a.sessionKey.key = faulty, &http.Client{Transport: s.gateway}, testSessionKey
 	if s.faulty != nil {
 		s.Cleanup(func() { _ = a.close() })
 	}
 	return a, faulty
 }
 
-// end stops everything. The store must be sound, and nothing half-written may lie among the files.
+// end stops everything. The integrity check of the store must pass, and no unfinished files may be left.
 func (s *scene) end() {
 	s.gateway.release()
 	for _, w := range s.workers {
@@ -147,7 +147,7 @@ func (s *scene) works(queues ...string) *worker {
 	return s.worksAs(s.app, s.faulty, queues...)
 }
 
-// joins starts an engine in a process of its own.
+// joins starts an engine of another app, as a separate process would.
 func (s *scene) joins(queues ...string) *worker {
 	s.Helper()
 	a, faulty := s.process()
@@ -185,7 +185,7 @@ func (w *worker) stop() {
 	})
 }
 
-// dies cuts the engine off from its store for good, and lets it go: to everybody else its process was killed.
+// dies cuts the engine off from its store for good and abandons it: to all other processes it looks killed.
 func (w *worker) dies() {
 	w.faulty.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
 	w.once.Do(func() {
@@ -196,7 +196,7 @@ func (w *worker) dies() {
 	})
 }
 
-// samplePDF is a small PDF, another one for each number.
+// samplePDF returns a small PDF that differs for each number.
 func samplePDF(n int) []byte {
 	return fmt.Appendf(nil, "%%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Number %d >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%%%EOF\n", n)
 }
@@ -238,7 +238,7 @@ func (s *scene) attempts(id holdfast.ID) []holdfast.Attempt {
 	return history.Attempts
 }
 
-// becomes waits until a job is in a state, and answers with it.
+// becomes waits until a job is in a state, and returns the job.
 func (s *scene) becomes(id holdfast.ID, state holdfast.State) holdfast.Job {
 	s.Helper()
 	var job holdfast.Job
@@ -249,22 +249,22 @@ func (s *scene) becomes(id holdfast.ID, state holdfast.State) holdfast.Job {
 	return job
 }
 
-// until waits for something to be true: up to two minutes, or in a bubble for an hour of its time.
+// until waits for something to be true: up to two minutes, or for an hour of virtual time.
 func (s *scene) until(what string, true func() bool) {
 	s.Helper()
-	patience, step := 2*time.Minute, 10*time.Millisecond
+	limit, step := 2*time.Minute, 10*time.Millisecond
 	if s.bubble {
-		patience, step = time.Hour, 100*time.Millisecond
+		limit, step = time.Hour, 100*time.Millisecond
 		defer synctest.Wait()
 	}
 	for start := time.Now(); !true(); <-time.After(step) {
-		if time.Since(start) > patience {
-			s.Fatalf("waited in vain for: %s\n%s", what, s.logged)
+		if time.Since(start) > limit {
+			s.Fatalf("timed out waiting for: %s\n%s", what, s.logged)
 		}
 	}
 }
 
-// breaker is what the gateway's breaker is said to be: closed when nobody has said anything.
+// breaker returns the state of the gateway's breaker: closed when there is no record.
 func (s *scene) breaker() string {
 	s.Helper()
 	all, err := s.desk.Breakers(context.Background())
@@ -279,7 +279,7 @@ func (s *scene) breaker() string {
 	return "closed"
 }
 
-// filesIn lists all that lies among uploads or results of a folder, unfinished files too, by name, and what they hold.
+// filesIn returns the files of a folder, including unfinished ones, by name with their content.
 func filesIn(t testing.TB, place string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -297,23 +297,23 @@ func filesIn(t testing.TB, place string) map[string]string {
 	return all
 }
 
-// oneXML checks that the results hold one whole XML for each of these jobs, and nothing else.
+// oneXML checks that the results contain one complete XML for each of these jobs, and nothing else.
 func (s *scene) oneXML(ids ...holdfast.ID) {
 	s.Helper()
 	all := filesIn(s, s.set.Results)
 	for _, id := range ids {
 		text, ok := all[resultKey(id)]
-		if !ok || wholeXML(strings.NewReader(text)) != nil {
+		if !ok || checkXML(strings.NewReader(text)) != nil {
 			s.Errorf("the XML of %s is not there, or not whole: %q", id, text)
 		}
 		delete(all, resultKey(id))
 	}
 	for name := range maps.Keys(all) {
-		s.Errorf("%s is among the results, and nobody knows why", name)
+		s.Errorf("%s is in the results without a reason", name)
 	}
 }
 
-// A logbook keeps what was logged, for those who look why something went wrong.
+// A logbook keeps the log, to print it when a test fails.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -334,7 +334,7 @@ func (l *logbook) String() string {
 
 var _ io.Writer = (*logbook)(nil)
 
-// expect compares what is with what should be.
+// expect compares a value with the wanted one.
 func expect[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {

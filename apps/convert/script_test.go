@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// A script is a gateway that does as it is told. It is the transport of the apps in a scene too, so that it can refuse connections.
+// A script is a gateway that the test controls. It is the transport of the apps in a scene too, so that it can refuse connections.
 type script struct {
 	url   string
 	inner http.RoundTripper // to a real server, or nil: the handler is called without a network
 
 	mu       sync.Mutex
 	answer   func(n int, w http.ResponseWriter, r *http.Request)
-	down     bool // nobody listens
+	down     bool // it refuses connections
 	sick     bool // /healthz says no
 	asked    []asked
 	healths  int
-	released chan struct{} // closed when the scene ends: whoever waits is let go
+	released chan struct{} // closed when the scene ends: waiting requests return
 	once     sync.Once
 }
 
-// asked is one conversion that the gateway was asked for.
+// asked is one conversion request to the gateway.
 type asked struct {
 	at      time.Time
 	key     string // the Idempotency-Key: the job
@@ -37,7 +37,7 @@ type asked struct {
 	body    []byte
 }
 
-// newScript starts a gateway that listens on this machine, and answers every PDF with a small XML until it is told otherwise.
+// newScript starts a gateway that listens on this machine, and answers every PDF with a small XML until the test changes that.
 func newScript(t testing.TB) *script {
 	g := newBubbleScript()
 	server := httptest.NewServer(g)
@@ -49,27 +49,27 @@ func newScript(t testing.TB) *script {
 	return g
 }
 
-// newBubbleScript makes one that is called without a network, for stories in a bubble.
+// newBubbleScript returns a gateway that is called without a network, for scenarios in virtual time.
 func newBubbleScript() *script {
 	return &script{url: "http://gateway.invalid", answer: convertsIt, released: make(chan struct{})}
 }
 
-// does says what becomes of the n-th conversion from now on, counted from 1.
+// does sets the answer to the n-th conversion from now on, counted from 1.
 func (g *script) does(answer func(n int, w http.ResponseWriter, r *http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answer, g.asked = answer, nil
 }
 
-// says has every conversion answered so from now on. Headers come in pairs.
+// says sets the answer to every conversion from now on. Headers come in pairs.
 func (g *script) says(status int, body string, headers ...string) {
 	g.does(func(_ int, w http.ResponseWriter, _ *http.Request) { speak(w, status, body, headers...) })
 }
 
-// converts has every conversion succeed from now on.
+// converts makes every conversion succeed from now on.
 func (g *script) converts() { g.does(convertsIt) }
 
-// hangs has every conversion wait until the caller is gone, or the scene ends.
+// hangs makes every conversion wait until the caller is gone, or the scene ends.
 func (g *script) hangs() {
 	g.does(func(_ int, _ http.ResponseWriter, r *http.Request) { g.wait(r) })
 }
@@ -82,12 +82,12 @@ func (g *script) wait(r *http.Request) {
 	}
 }
 
-// stops has nobody listen any more; starts brings it back.
+// stops makes it refuse connections; starts makes it accept them again.
 func (g *script) stops() { g.set(func() { g.down = true }) }
 
 func (g *script) starts() { g.set(func() { g.down = false }) }
 
-// health says what /healthz answers.
+// health sets the answer of /healthz.
 func (g *script) health(well bool) { g.set(func() { g.sick = !well }) }
 
 func (g *script) set(change func()) {
@@ -98,7 +98,7 @@ func (g *script) set(change func()) {
 
 func (g *script) release() { g.once.Do(func() { close(g.released) }) }
 
-// calls are the conversions it was asked for since it was last told what to do.
+// calls are the conversions it was asked for since the test last changed its behaviour.
 func (g *script) calls() []asked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +113,7 @@ func speak(w http.ResponseWriter, status int, body string, headers ...string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// xmlOf is what the scripted gateway makes of a PDF.
+// xmlOf returns the XML of the scripted gateway for a PDF.
 func xmlOf(mapping string, size int) string {
 	return fmt.Sprintf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<document mapping=%q bytes=\"%d\"><page>Hello</page></document>\n", mapping, size)
 }
@@ -151,7 +151,7 @@ func (g *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RoundTrip carries a request to the gateway, unless nobody listens.
+// RoundTrip carries a request to the gateway, unless it refuses connections.
 func (g *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	down := g.down
@@ -168,7 +168,7 @@ func (g *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.carry(r)
 }
 
-// carry calls the handler without a network. As on one, the answer's beginning comes before its end, and a handler that panics breaks it off.
+// carry calls the handler without a network. As on a network, the beginning of an answer arrives before its end, and a panic of the handler cuts it off.
 func (g *script) carry(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	served := r.Clone(ctx)

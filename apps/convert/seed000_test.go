@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The acceptance checks of document 000, section 11, as far as they need none of our own HTTP: what asks the API is proven beside it.
+// The acceptance checks of document 000, section 11, as far as they do not need the API: the tests of the API are in api_test.go.
 
 func sha(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -30,7 +30,7 @@ func TestSeed000AGatewayThatRefusesAFileFailsItWithoutRetries(t *testing.T) {
 			s.gateway.says(status, "")
 			id := s.enters(status)
 			job := s.becomes(id, holdfast.Failed)
-			code, line := s.say(job)
+			code, line := s.publicFailure(job)
 			expect(t, fmt.Sprint(status), code+": "+line, "GW_4XX: Couldn’t convert this file with the selected mapping.")
 			expect(t, "attempts", job.Failures, 1)
 			expect(t, "calls", len(s.gateway.calls()), 1)
@@ -71,7 +71,7 @@ func TestSeed000FailFastFailsJobsAtOnceAndAManualRetrySucceedsLater(t *testing.T
 		s.until("breaker open", func() bool { return s.breaker() == "open" })
 		id := s.enters(1)
 		job := s.becomes(id, holdfast.Failed)
-		code, _ := s.say(job)
+		code, _ := s.publicFailure(job)
 		expect(t, "code", code, codeGW5XX)
 		s.gateway.starts()
 		s.until("breaker closed", func() bool { return s.breaker() == "closed" })
@@ -96,7 +96,7 @@ func TestSeed000TimeoutsAreRetriedWithBackoffThenFailAsGWTimeout(t *testing.T) {
 		s.works()
 		id := s.enters(1)
 		job := s.becomes(id, holdfast.Failed)
-		code, _ := s.say(job)
+		code, _ := s.publicFailure(job)
 		expect(s, "code", code, codeGWTimeout)
 		expect(s, "attempts", job.Failures, 3)
 		s.spaced(s.gateway.calls(), time.Minute)
@@ -145,7 +145,7 @@ func TestSeed000AFailedWriteIsRetriedOnceThenIOError(t *testing.T) {
 		s.works()
 		failing(1000, errDisk)
 		job := s.becomes(s.enters(1), holdfast.Failed)
-		code, line := s.say(job)
+		code, line := s.publicFailure(job)
 		expect(t, "always", code+": "+line, "IO_ERROR: Temporary storage issue. We’ll retry.")
 		expect(t, "writes", writes.Load(), 2)
 		failing(1, errDisk)
@@ -174,7 +174,7 @@ func TestSeed000AManualRetryCompletesWhenTheGatewayIsHealthy(t *testing.T) {
 		s.retries(id)
 		job := s.job(id)
 		expect(t, "state", job.State, holdfast.Queued)
-		code, line := s.say(job)
+		code, line := s.publicFailure(job)
 		expect(t, "its error is cleared", code+line, "")
 		expect(t, "manual retries", job.Generation-1, 1)
 		expect(t, "attempts", job.Failures, 0)
@@ -200,7 +200,7 @@ func TestSeed000NoDoubleXMLWhenAWorkerDiesInTheMiddle(t *testing.T) {
 		s.until("the first call", func() bool { return len(s.gateway.calls()) == 1 })
 		held := s.job(id)
 		if held.State != holdfast.Processing || held.Worker != first.Worker() || held.LeaseUntil.IsZero() {
-			t.Errorf("nobody holds it: %+v", held)
+			t.Errorf("the job is not held: %+v", held)
 		}
 		first.dies()
 		second := s.joins()
@@ -213,7 +213,7 @@ func TestSeed000NoDoubleXMLWhenAWorkerDiesInTheMiddle(t *testing.T) {
 	})
 }
 
-// The worst way to die: the XML is written, and nobody was told. The next one finds it (000 section 8).
+// The worst time to crash: the XML is written and the job is not settled. The next attempt finds the XML (000 section 8).
 func TestSeed000AWorkerThatDiesAfterItsWriteLeavesOneXML(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address, quick, func(set *settings) { set.Lease = time.Second })

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The tests of document 001, section 5, and its exit criteria, section 6, as far as they need none of our own HTTP. The units of section 5 (backoff,
-// retryability by code, breaker thresholds) are in faults_test.go.
+// The tests of document 001, section 5, and its exit criteria, section 6, as far as they do not need the API. The units of section 5 (backoff,
+// retryability by code, breaker thresholds) are in failures_test.go.
 
 // 001 section 5, unit: reclaim logic. 001 section 6: expired leases are reclaimed automatically.
 func TestSeed001AnExpiredLeaseIsReclaimedAndSpendsNoRetry(t *testing.T) {
@@ -126,18 +126,18 @@ func TestSeed001AJobThatAwaitsItsRetryIsQueuedWithoutALease(t *testing.T) {
 		if wait := job.DueAt.Sub(job.AsOf); wait < 50*time.Minute || wait > time.Hour+time.Minute {
 			t.Errorf("it is due in %v", wait)
 		}
-		code, line := s.say(job)
+		code, line := s.publicFailure(job)
 		expect(t, "says", code+": "+line, "GW_5XX: Converter service is having an issue. We’ll retry shortly.")
 	})
 }
 
 // 001 section 5, integration, and section 6: retry_after is respected by the claim.
-func TestSeed001TheClaimPassesOverWhatIsNotDue(t *testing.T) {
+func TestSeed001TheClaimSkipsJobsThatAreNotDue(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		later := s.enters(1, func(d *holdfast.Draft) { d.Delay = time.Hour })
 		now := s.enters(2)
-		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "somebody", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
+		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "another", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
 		if err != nil || len(leases) != 1 || leases[0].ID != now {
 			t.Errorf("claimed %v, %v; want only what is due, and not %s", leases, err, later)
 		}
@@ -268,8 +268,8 @@ func TestSeed001ManyWorkersConvertEachFileOnce(t *testing.T) {
 	})
 }
 
-// 001 section 5, manual, and section 6: the breaker opens under forced faults, pauses dispatch and recovers by itself. Here the gateway says that it is well,
-// and its conversions fail: only the window can tell.
+// 001 section 5, manual, and section 6: the breaker opens under forced faults, pauses dispatch and recovers by itself. Here the gateway's health check
+// succeeds and its conversions fail: only the breaker's window can see that.
 func TestSeed001TheBreakerOpensUnderForcedFaultsAndRecovers(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.gateway.says(502, "")
@@ -312,7 +312,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 			return err
 		}
 		if err := retry("session:other"); !errors.Is(err, holdfast.ErrNotFound) {
-			t.Errorf("somebody else: %v", err)
+			t.Errorf("another owner: %v", err)
 		}
 		s.gateway.converts()
 		if err := s.uploads.Delete(context.Background(), sourceKey(id)); err != nil {
@@ -344,7 +344,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 }
 
 // 001 section 3.7 and section 6: logs support debugging: event, job_id, status, attempt, duration_ms, gateway_status, error_code, breaker state.
-func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
+func TestSeed001EveryAttemptIsLogged(t *testing.T) {
 	s := newScene(t, "", quick)
 	s.gateway.does(func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 1 {
@@ -356,9 +356,9 @@ func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
 	s.works()
 	id := s.enters(1)
 	s.becomes(id, holdfast.Complete)
-	var told []string
+	var lines []string
 	s.until("both lines", func() bool {
-		told = nil
+		lines = nil
 		for line := range strings.Lines(s.logged.String()) {
 			var l map[string]any
 			if json.Unmarshal([]byte(line), &l) != nil || l["job_id"] != id.String() || l["attempt"] == nil {
@@ -367,12 +367,12 @@ func TestSeed001TheLogTellsOfEveryAttempt(t *testing.T) {
 			if _, ok := l["duration_ms"].(float64); !ok {
 				t.Errorf("no duration: %s", line)
 			}
-			told = append(told, fmt.Sprint(l["event"], " ", l["status"], " ", l["attempt"], " ", l["gateway_status"], " ", l["error_code"], " ", l["breaker_state"]))
+			lines = append(lines, fmt.Sprint(l["event"], " ", l["status"], " ", l["attempt"], " ", l["gateway_status"], " ", l["error_code"], " ", l["breaker_state"]))
 		}
-		return len(told) == 2
+		return len(lines) == 2
 	})
-	expect(t, "first", told[0], "retry queued 1 502 GW_5XX closed")
-	expect(t, "second", told[1], "complete complete 2 <nil> <nil> closed")
+	expect(t, "first", lines[0], "retry queued 1 502 GW_5XX closed")
+	expect(t, "second", lines[1], "complete complete 2 <nil> <nil> closed")
 	for _, secret := range []string{"hunter2", "/srv/secret"} {
 		if strings.Contains(s.logged.String(), secret) {
 			t.Errorf("the log tells %q", secret)

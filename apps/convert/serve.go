@@ -16,11 +16,11 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// parts are what one process does.
-type parts struct{ web, worker, gateway bool }
+// roles are what one process does.
+type roles struct{ web, worker, gateway bool }
 
-// queues are those that a process works on. Refusals are written down by those who refuse.
-func (p parts) queues() (queues []string) {
+// queues returns the queues that a process claims from. Web processes run the refusals that they create.
+func (p roles) queues() (queues []string) {
 	if p.web {
 		queues = append(queues, queueRefuse)
 	}
@@ -30,9 +30,9 @@ func (p parts) queues() (queues []string) {
 	return queues
 }
 
-// serve runs the parts until ctx ends, then stops them in order: nothing new is taken, what is under way finishes, the gateway ends when nobody needs it any
-// more, and the store is closed after the last word was written.
-func serve(ctx context.Context, set settings, what parts, out io.Writer, log *slog.Logger) (err error) {
+// serve runs the roles until ctx ends and then stops them in order: nothing new is accepted, work in progress finishes, the gateway ends after the last conversion, and
+// the store is closed after the last write.
+func serve(ctx context.Context, set settings, what roles, out io.Writer, log *slog.Logger) (err error) {
 	if err := makeFolder(set.Store); err != nil {
 		return err
 	}
@@ -41,100 +41,101 @@ func serve(ctx context.Context, set settings, what parts, out io.Writer, log *sl
 		return err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	work, err := a.engine(what.queues()...)
+	worker, err := a.engine(what.queues()...)
 	if err != nil {
 		return err
 	}
-	var site *site
+	var server *webServer
 	if what.web {
-		if site, err = a.newSite(ctx); err != nil {
+		if server, err = a.newWebServer(ctx); err != nil {
 			return err
 		}
-		defer site.close()
+		defer server.close()
 	}
 	if what.gateway {
-		child, err := a.ownGateway(ctx, out)
+		gateway, err := a.ensureGateway(ctx, out)
 		if err != nil {
 			return err
 		}
-		defer child.stop()
+		defer gateway.stop()
 	}
 	if what.worker {
-		fmt.Fprintf(out, "Worker %s asks the gateway at %s\n", work.Worker(), shownURL(set.GatewayURL))
+		fmt.Fprintf(out, "Worker %s uses the gateway at %s\n", worker.Worker(), shownURL(set.GatewayURL))
 	}
-	if site != nil {
-		fmt.Fprintf(out, "The page is at %s\n", site.url())
+	if server != nil {
+		fmt.Fprintf(out, "The page is at %s\n", server.url())
 	}
-	return together(ctx, a, work, site)
+	return runAll(ctx, a, worker, server)
 }
 
-// together runs the engine, and the site if there is one, until ctx ends or one of them fails.
-func together(ctx context.Context, a *app, work *engine.Engine, site *site) error {
+// runAll runs the engine, and the web server if there is one, until ctx ends or one of them fails.
+func runAll(ctx context.Context, a *app, worker *engine.Engine, server *webServer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 2)
 	run := func(name string, part func(context.Context) error) {
 		go func() {
 			err := part(ctx)
-			cancel() // one without the other is of no use
+			cancel() // if one ends, the other stops too
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 			ended <- err
 		}()
 	}
-	run("the engine", work.Run)
-	if site == nil {
+	run("the engine", worker.Run)
+	if server == nil {
 		return <-ended
 	}
-	run("the listener", site.run)
-	context.AfterFunc(ctx, func() { a.log.Info("asked to stop: nothing new is taken", "event", "stopping") })
+	run("the listener", server.run)
+	context.AfterFunc(ctx, func() { a.log.Info("stopping, accepting nothing new", "event", "stopping") })
 	return errors.Join(<-ended, <-ended)
 }
 
-// A site is what listens.
-type site struct {
-	front    *front
+// A webServer listens for requests and stops gracefully.
+type webServer struct {
+	handler  *webHandler
 	server   *http.Server
 	listener net.Listener
 	grace    time.Duration
 }
 
-func (a *app) newSite(ctx context.Context) (*site, error) {
+func (a *app) newWebServer(ctx context.Context) (*webServer, error) {
 	handler, err := a.handler()
 	if err != nil {
 		return nil, err
 	}
-	s := &site{front: handler.(*front), grace: a.set.Grace}
+	s := &webServer{handler: handler.(*webHandler), grace: a.set.Grace}
 	s.server = &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // it complains mostly of what clients do
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // mostly errors of clients
 	}
-	s.server.RegisterOnShutdown(func() { _ = s.front.Close() })
+	s.server.RegisterOnShutdown(func() { _ = s.handler.Close() })
 	s.listener, err = listen(ctx, "ADDR", a.set.Addr)
 	return s, err
 }
 
-// listen takes an address, or says what to do.
+// listen listens on an address. The error names the setting and says what to do.
 func listen(ctx context.Context, name, address string) (net.Listener, error) {
-	var how net.ListenConfig
-	listener, err := how.Listen(ctx, "tcp", address)
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s=%s cannot be listened on: %w; if another program has that port, end it, or choose another one: %s=127.0.0.1:0 takes any", name, address, err, name)
+		return nil, fmt.Errorf("cannot listen on %s=%s: %w; if another program uses the port, stop it or choose another port: %s=127.0.0.1:0 takes any free one", name, address, err, name)
 	}
 	return listener, nil
 }
 
-func (s *site) url() string { return "http://" + s.listener.Addr().String() }
+func (s *webServer) url() string { return "http://" + s.listener.Addr().String() }
 
-// run answers until ctx ends. Requests under way are given the grace then, and are cut off after it: an upload that was not answered is not there.
-func (s *site) run(ctx context.Context) error {
+// run serves until ctx ends. Requests in progress then have the grace period to finish and are cut off after it. A client without an answer
+// has to send its upload again.
+func (s *webServer) run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		s.front.Drain()
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
+		s.handler.Drain()
+		graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 		defer cancel()
-		if s.server.Shutdown(patience) != nil {
+		if s.server.Shutdown(graceCtx) != nil {
 			_ = s.server.Close()
 		}
 		stopped <- nil
@@ -146,18 +147,18 @@ func (s *site) run(ctx context.Context) error {
 	return <-stopped
 }
 
-func (s *site) close() {
+func (s *webServer) close() {
 	_ = s.server.Close()
 	_ = s.listener.Close()
 }
 
-// makeFolder makes the folder of a store that is a file.
+// makeFolder creates the folder of an SQLite store.
 func makeFolder(store string) error {
-	if strings.Contains(store, "://") || strings.Contains(store, "=") { // an address of a server
+	if strings.Contains(store, "://") || strings.Contains(store, "=") { // a database server
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
-		return fmt.Errorf("DATABASE_URL: the folder of the store cannot be made: %w", err)
+		return fmt.Errorf("DATABASE_URL: cannot create the folder of the store: %w", err)
 	}
 	return nil
 }

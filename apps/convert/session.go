@@ -19,36 +19,36 @@ import (
 
 const (
 	sessionCookie = "convert_session"
-	sessionAge    = 400 * 24 * time.Hour // as long as browsers keep a cookie; it outlives every record
+	sessionAge    = 400 * 24 * time.Hour // the longest that browsers keep a cookie; longer than any record is kept
 )
 
-// owner tells who asks: the holder of an API key, or else a session, which is begun where there is none. Who may only look gets an error for anything but
-// looking. A key that does not open is an error too, and never a session instead.
+// owner identifies the caller: by its API key, or by its session, which is created if there is none. A read-only key gets an error for anything but GET and HEAD. An
+// invalid key is an error; the session is not used instead.
 func (a *app) owner(w http.ResponseWriter, r *http.Request) (string, error) {
 	if given := r.Header["Authorization"]; len(given) > 0 {
-		owner, err := a.holder(r, given)
+		owner, err := a.keyOwner(r, given)
 		if errors.Is(err, badKey) && !a.badKeys.Allow(limit.Network(r.RemoteAddr)) {
 			err = tooManyBadKeys
 		}
-		if errors.As(err, new(fault)) {
+		if errors.As(err, new(apiError)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="convert"`)
 		}
 		return owner, err
 	}
-	seal, err := a.seal.read(r.Context(), a.jobs)
+	key, err := a.sessionKey.read(r.Context(), a.jobs)
 	if err != nil {
 		return "", err
 	}
 	name := sessionCookie
 	if a.overTLS(r) {
-		name = "__Host-" + name // browsers take it from this very host alone, over TLS
+		name = "__Host-" + name // browsers accept it from this exact host only, over TLS
 	}
 	for _, c := range r.CookiesNamed(name) {
-		if seal.fits(c.Value) {
+		if key.verify(c.Value) {
 			return ownerOf(c.Value), nil
 		}
 	}
-	value := seal.session()
+	value := key.newSession()
 	http.SetCookie(w, &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: int(sessionAge / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: a.overTLS(r),
@@ -56,19 +56,19 @@ func (a *app) owner(w http.ResponseWriter, r *http.Request) (string, error) {
 	return ownerOf(value), nil
 }
 
-// ownerOf is what the store knows a session by. It opens nothing: nobody can get from it to the cookie.
+// ownerOf returns the owner of a session as the store knows it. It is a hash: the cookie cannot be derived from it.
 func ownerOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return "session:" + hex.EncodeToString(sum[:16])
 }
 
 func (a *app) overTLS(r *http.Request) bool {
-	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // as the first proxy saw it
+	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // as seen by the first proxy
 	return r.TLS != nil || a.set.TrustProxy && strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// holder tells whom the holder of a key acts for: the owner that the key is bound to, or itself.
-func (a *app) holder(r *http.Request, given []string) (string, error) {
+// keyOwner returns the owner for whom an API key acts: the one that it is bound to, or the key itself.
+func (a *app) keyOwner(r *http.Request, given []string) (string, error) {
 	scheme, text, _ := strings.Cut(given[0], " ")
 	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
 		return "", badKey
@@ -78,54 +78,54 @@ func (a *app) holder(r *http.Request, given []string) (string, error) {
 		return "", badKey
 	}
 	if !a.keys.knows(id) && a.badKeys.Exhausted(limit.Network(r.RemoteAddr)) {
-		return "", tooManyBadKeys // the store is not asked
+		return "", tooManyBadKeys // without asking the store
 	}
 	k, err := a.keys.open(r.Context(), a.jobs, id, secret)
 	if err != nil {
 		return "", err
 	}
-	asked := apikey.Operator
+	needed := apikey.Operator
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		asked = apikey.Viewer
+		needed = apikey.Viewer
 	}
 	switch {
-	case !k.Scope.Allows(asked):
-		return "", onlyLooks
+	case !k.Scope.Allows(needed):
+		return "", readOnlyKey
 	case k.Owner != "":
 		return k.Owner, nil
 	}
 	return "key:" + k.ID, nil
 }
 
-// A keyring knows the keys as they were a moment ago: so asking costs nothing, and what is revoked is refused within a second by every process.
-// The zero value is ready.
-type keyring struct {
-	last atomic.Pointer[ring]
-	turn sync.Mutex // of those who read
+// A keyCache holds the API keys as they were at most half a second ago. So a check costs no read of the store, and every process refuses a revoked key within a second.
+// The zero value is ready to use. It is safe for concurrent use.
+type keyCache struct {
+	last    atomic.Pointer[keySnapshot]
+	reading sync.Mutex // held while the keys are read
 }
 
-// A ring is what was read at one time.
-type ring struct {
+// A keySnapshot is all keys, read at one time.
+type keySnapshot struct {
 	keys  map[string]apikey.Key
 	begun time.Time
-	ahead time.Duration // the store's clock, seen from ours
+	ahead time.Duration // how far the store's clock is ahead of ours
 }
 
 const (
-	keyringFresh  = 500 * time.Millisecond // older than this it is read again
-	keyringPause  = 100 * time.Millisecond // between two readings, however many unknown keys come
-	keyringWithin = 3 * time.Second        // for one reading
+	keyCacheMaxAge  = 500 * time.Millisecond
+	keyCachePause   = 100 * time.Millisecond // minimum time between two reads, however many unknown keys are sent
+	keyCacheTimeout = 3 * time.Second        // for one read
 )
 
-// decoy is what an unknown key is compared with, so that it takes as long as a known one.
+// decoy is compared with unknown keys, so that refusing one takes as long as refusing a known one.
 var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
 
-// open finds a key, and refuses one that is not good. One that is not there may have been made a moment ago: then the store is asked again.
-func (k *keyring) open(ctx context.Context, from holdfast.Keeper, id, secret string) (apikey.Key, error) {
+// open returns a valid key, or badKey. A key that is not in the cache may have been created a moment ago: then the keys are read again.
+func (k *keyCache) open(ctx context.Context, from holdfast.Keeper, id, secret string) (apikey.Key, error) {
 	now := time.Now()
-	known, err := k.since(ctx, from, now.Add(-keyringFresh))
+	known, err := k.since(ctx, from, now.Add(-keyCacheMaxAge))
 	if err == nil && known.keys[id].ID == "" {
-		known, err = k.since(ctx, from, now.Add(1)) // begun later than that we were asked
+		known, err = k.since(ctx, from, now.Add(1)) // a read that began after this call
 	}
 	if err != nil {
 		return apikey.Key{}, err
@@ -140,33 +140,33 @@ func (k *keyring) open(ctx context.Context, from holdfast.Keeper, id, secret str
 	return found, nil
 }
 
-// knows reports whether a key was there when the keys were last read.
-func (k *keyring) knows(id string) bool {
+// knows reports whether a key existed when the keys were last read.
+func (k *keyCache) knows(id string) bool {
 	last := k.last.Load()
 	return last != nil && last.keys[id].ID != ""
 }
 
-// since answers with what was read at that time or later. Those who ask at once are served by one reading.
-func (k *keyring) since(ctx context.Context, from holdfast.Keeper, at time.Time) (*ring, error) {
+// since returns a snapshot whose read began at the given time or later. Concurrent callers share one read.
+func (k *keyCache) since(ctx context.Context, from holdfast.Keeper, at time.Time) (*keySnapshot, error) {
 	if last := k.last.Load(); last != nil && !last.begun.Before(at) {
 		return last, nil
 	}
-	k.turn.Lock()
-	defer k.turn.Unlock()
+	k.reading.Lock()
+	defer k.reading.Unlock()
 	last := k.last.Load()
 	if last != nil && !last.begun.Before(at) {
 		return last, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keyringWithin)
+	ctx, cancel := context.WithTimeout(ctx, keyCacheTimeout)
 	defer cancel()
 	if last != nil {
 		select {
-		case <-time.After(keyringPause - time.Since(last.begun)):
+		case <-time.After(keyCachePause - time.Since(last.begun)):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	fresh := &ring{keys: map[string]apikey.Key{}, begun: time.Now()}
+	fresh := &keySnapshot{keys: map[string]apikey.Key{}, begun: time.Now()}
 	records, err := from.Records(ctx, apikey.Room)
 	if err != nil {
 		return nil, err

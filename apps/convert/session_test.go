@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// visit asks who somebody is, and answers with the cookie that was set, if one was.
+// visit identifies the caller of a request. It also returns the cookie that was set, if any.
 func (s *scene) visit(method string, dress func(*http.Request)) (owner string, set *http.Cookie, err error) {
 	r := httptest.NewRequest(method, "/api/jobs", nil)
 	if dress != nil {
@@ -64,13 +64,13 @@ func TestAFirstVisitBeginsASession(t *testing.T) {
 	}
 }
 
-func TestACookieThatIsNoneOfOursIsReplaced(t *testing.T) {
+func TestACookieWithoutAValidSignatureIsReplaced(t *testing.T) {
 	s := newScene(t, "")
 	good, owner := newSession()
-	other := seal(bytes.Repeat([]byte{8}, sealBytes)).session() // of another store
-	planted := strings.Repeat("A", 43)                          // chance enough, and no mark
+	other := sessionKey(bytes.Repeat([]byte{8}, sessionKeyBytes)).newSession() // of another store
+	planted := strings.Repeat("A", 43)                                         // long enough, and without a signature
 	for _, bad := range []string{"", "x", other, planted, planted + ".", planted + "." + strings.Repeat("A", 22), "../../etc/passwd", good[:42], good + "A", good[:42] + "!", "session:0123", strings.Repeat("A", 10_000), good[:42] + "="} {
-		if got, set, err := s.visit("GET", wears(bad)); err != nil || set == nil || set.Value == bad || !sealOfTests.fits(set.Value) || got != ownerOf(set.Value) {
+		if got, set, err := s.visit("GET", wears(bad)); err != nil || set == nil || set.Value == bad || !testSessionKey.verify(set.Value) || got != ownerOf(set.Value) {
 			t.Errorf("%.50q: %q %v %v", bad, got, set, err)
 		}
 		if got, set, err := s.visit("GET", wears(bad, good, bad)); err != nil || set != nil || got != owner {
@@ -79,7 +79,7 @@ func TestACookieThatIsNoneOfOursIsReplaced(t *testing.T) {
 	}
 }
 
-func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
+func TestACookieOfATLSRequestIsSecure(t *testing.T) {
 	s := newScene(t, "")
 	forwarded := func(proto string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", proto) }
@@ -100,7 +100,7 @@ func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
 	}
 }
 
-// makes makes a key, and answers what to send.
+// makes creates a key and returns the header to send.
 func (s *scene) makes(o apikey.Order) (id, header string) {
 	s.Helper()
 	o.Name = "test"
@@ -128,7 +128,7 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 			}
 			for method, allowed := range map[string]bool{"GET": c.looks, "HEAD": c.looks, "POST": c.acts, "DELETE": c.acts} {
 				owner, set, err := s.visit(method, carries(header))
-				if allowed && (err != nil || owner != want) || !allowed && (err == nil || owner != "" || faultOf(err).status != http.StatusForbidden) || set != nil {
+				if allowed && (err != nil || owner != want) || !allowed && (err == nil || owner != "" || apiErrorOf(err).status != http.StatusForbidden) || set != nil {
 					t.Errorf("%s with %+v: %q %v %v", method, c.order, owner, set, err)
 				}
 			}
@@ -136,7 +136,7 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoKeyOpensNothingAndBeginsNoSession(t *testing.T) {
+func TestAnInvalidKeyIsRefusedAndStartsNoSession(t *testing.T) {
 	s := newScene(t, "")
 	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
 	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
@@ -146,7 +146,7 @@ func TestWhatIsNoKeyOpensNothingAndBeginsNoSession(t *testing.T) {
 		{"Bearer " + strings.Repeat("x", 100_000)},
 	} {
 		owner, set, err := s.visit("GET", func(r *http.Request) { wears(session)(r); carries(given...)(r) })
-		if told := faultOf(err); owner != "" || set != nil || told.status != http.StatusUnauthorized || told.code != codeForbidden || strings.Contains(told.line, "hf_a") {
+		if answer := apiErrorOf(err); owner != "" || set != nil || answer.status != http.StatusUnauthorized || answer.code != codeForbidden || strings.Contains(answer.line, "hf_a") {
 			t.Errorf("%.60q: %q %v %v", given, owner, set, err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Second)
-		if _, _, err := s.visit("POST", carries(header)); faultOf(err).status != http.StatusUnauthorized {
+		if _, _, err := s.visit("POST", carries(header)); apiErrorOf(err).status != http.StatusUnauthorized {
 			t.Errorf("revoked: %v", err)
 		}
 		_, fresh := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "zoe"})
@@ -176,18 +176,18 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 			t.Errorf("made a moment ago: %q %v", owner, err)
 		}
 		<-time.After(time.Minute)
-		if _, _, err := s.visit("POST", carries(brief)); faultOf(err).status != http.StatusUnauthorized {
+		if _, _, err := s.visit("POST", carries(brief)); apiErrorOf(err).status != http.StatusUnauthorized {
 			t.Errorf("expired: %v", err)
 		}
 	})
 }
 
-func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
+func TestUnreadableKeysAreRefused(t *testing.T) {
 	s := newScene(t, "")
 	_, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
 	s.faulty.Plan(storetest.Fault{Verb: "Records", Always: true})
 	owner, _, err := s.visit("GET", carries(header))
-	if told := faultOf(err); owner != "" || !errors.Is(err, holdfast.ErrUnavailable) || told.status != http.StatusServiceUnavailable {
+	if answer := apiErrorOf(err); owner != "" || !errors.Is(err, holdfast.ErrUnavailable) || answer.status != http.StatusServiceUnavailable {
 		t.Errorf("%q %v", owner, err)
 	}
 	s.faulty.Plan()

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/config"
 )
 
-// settings are all that can be set, by environment (C6, 001 section 7).
+// settings are all settings, read from the environment (C6, 001 section 7).
 type settings struct {
 	Addr       string // ADDR
 	Store      string // DATABASE_URL: a file's path, or postgres://...
@@ -27,8 +27,8 @@ type settings struct {
 	GatewayURL string // GATEWAY_URL
 
 	MaxUpload  int64    // MAX_UPLOAD_BYTES; 50 MiB
-	MaxUploads int      // MAX_UPLOADS: so many at once
-	Mappings   []string // MAPPINGS: what the page offers, when the gateway cannot be asked
+	MaxUploads int      // MAX_UPLOADS: uploads in progress at once
+	Mappings   []string // MAPPINGS: what the page offers while the gateway is down
 
 	RetryMaxAttempts int           // RETRY_MAX_ATTEMPTS
 	RetryBaseDelay   time.Duration // RETRY_BASE_DELAY_MS
@@ -38,86 +38,86 @@ type settings struct {
 	Lease          time.Duration // WORKER_LEASE_TTL_SEC
 	GatewayTimeout time.Duration // GATEWAY_TIMEOUT_MS
 	Concurrency    int           // WORKER_CONCURRENCY
-	Grace          time.Duration // STOP_GRACE_SEC: what work under way is given at a stop
+	Grace          time.Duration // STOP_GRACE_SEC: how long work in progress may take at a stop
 
 	CircuitWindow        int           // CIRCUIT_WINDOW
 	CircuitFailThreshold float64       // CIRCUIT_FAIL_THRESHOLD, a share: 0.5, or 50 for percent
 	CircuitCooldown      time.Duration // CIRCUIT_COOLDOWN_MS
 	FailFast             bool          // CIRCUIT_MODE=fail-fast; hold otherwise
-	ProbeEvery           time.Duration // HEALTH_PROBE_MS: how often the gateway is asked whether it is well, while its breaker is open
+	ProbeEvery           time.Duration // HEALTH_PROBE_MS: interval of health checks while the breaker is open
 
 	KeepSource, KeepResult, KeepRecord time.Duration // RETENTION_SOURCE, RETENTION_RESULT, RETENTION_RECORD; 0: for ever
 
 	Hosts            []string // HOSTS: the names by which visitors reach the page
 	UploadsPerMinute int      // UPLOADS_PER_MINUTE: of one session or key
 
-	Metrics    bool // METRICS=on: /metrics answers others than this machine too
-	TrustProxy bool // TRUST_PROXY=on: X-Forwarded-Proto is believed
+	Metrics    bool // METRICS=on: /metrics is served to other machines too
+	TrustProxy bool // TRUST_PROXY=on: X-Forwarded-Proto and X-Forwarded-For are trusted
 
-	GatewayGiven  bool   // GATEWAY_URL was set: the gateway is somebody else's, and none is started here
-	GatewayAddr   string // GATEWAY_ADDR: where a gateway of ours listens
-	GatewayReader string // GATEWAY_READER: poppler or go; the best there is when empty
-	GatewaySlots  int    // GATEWAY_SLOTS: so many PDFs it converts at once
-	MappingsDir   string // MAPPINGS_DIR: mappings of the user's own, for the gateway
+	GatewayGiven  bool   // GATEWAY_URL was set: this process starts no gateway
+	GatewayAddr   string // GATEWAY_ADDR: where the built-in gateway listens
+	GatewayReader string // GATEWAY_READER: poppler or go; empty: poppler if installed, otherwise go
+	GatewaySlots  int    // GATEWAY_SLOTS: PDFs that it converts at once
+	MappingsDir   string // MAPPINGS_DIR: custom mappings, for the gateway
 }
 
-// A knob is one thing that can be set.
-type knob struct {
+// A setting is one environment variable.
+type setting struct {
 	Name    string
-	Default string // as it would be written; empty: what Meaning says
+	Default string // as it is written in the environment; empty: see Meaning
 	Meaning string
-	set     func(s *settings, text string) error // the error says what is allowed, and fits behind the value
-	secret  bool                                 // may hold a password
+	set     func(s *settings, text string) error // the error says which values are allowed
+	secret  bool                                 // may contain a password
 }
 
-// knobs is all there is to set. The README's table is checked against it.
-var knobs = []knob{
-	{Name: "DATA_DIR", Meaning: "Where everything lies that has no place of its own. When left out: convert in the user's data directory.", set: func(*settings, string) error { return nil }},
-	{Name: "ADDR", Default: "127.0.0.1:4750", Meaning: "Where the page and the API are served.", set: address(func(s *settings) *string { return &s.Addr })},
-	{Name: "DATABASE_URL", Meaning: "The store: a file, or postgres://user@host/database. When left out: jobs.db in DATA_DIR.", secret: true, set: func(s *settings, text string) error { s.Store = text; return nil }},
-	{Name: "UPLOADS_DIR", Meaning: "Where PDFs are kept: a folder, or s3://bucket/prefix. When left out: uploads in DATA_DIR.", set: func(s *settings, text string) error { s.Uploads = text; return nil }},
-	{Name: "RESULTS_DIR", Meaning: "Where XML is kept: a folder, or s3://bucket/prefix. When left out: results in DATA_DIR.", set: func(s *settings, text string) error { s.Results = text; return nil }},
-	{Name: "GATEWAY_URL", Meaning: "The gateway that makes XML of PDFs. When left out: one of our own, at GATEWAY_ADDR.", secret: true, set: (*settings).setGateway},
+// settingTable lists all settings. A test compares the table in the README with it.
+var settingTable = []setting{
+	{Name: "DATA_DIR", Meaning: "The folder for the store and the files that have no setting of their own. Default: convert in the user's data directory.", set: func(*settings, string) error { return nil }},
+	{Name: "ADDR", Default: "127.0.0.1:4750", Meaning: "The address of the page and the API.", set: address(func(s *settings) *string { return &s.Addr })},
+	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", secret: true, set: func(s *settings, text string) error { s.Store = text; return nil }},
+	{Name: "UPLOADS_DIR", Meaning: "Where PDFs are stored: a folder, or s3://bucket/prefix. Default: uploads in DATA_DIR.", set: func(s *settings, text string) error { s.Uploads = text; return nil }},
+	{Name: "RESULTS_DIR", Meaning: "Where XML files are stored: a folder, or s3://bucket/prefix. Default: results in DATA_DIR.", set: func(s *settings, text string) error { s.Results = text; return nil }},
+	{Name: "GATEWAY_URL", Meaning: "The gateway that converts PDFs to XML. Default: the built-in gateway, at GATEWAY_ADDR.", secret: true, set: (*settings).setGateway},
 
-	{Name: "MAX_UPLOAD_BYTES", Default: "52428800", Meaning: "How large a PDF may be.", set: (*settings).setMaxUpload},
-	{Name: "MAX_UPLOADS", Default: "512", Meaning: "How many uploads may be under way at once in a process.", set: number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
-	{Name: "UPLOADS_PER_MINUTE", Default: "300", Meaning: "How many uploads one session or key may send in a minute; one address may send four times as many. A quarter of MAX_UPLOADS is for one session at once, half for one address.", set: number(func(s *settings) *int { return &s.UploadsPerMinute }, 1, 1_000_000)},
-	{Name: "MAPPINGS", Default: "text,layout,fields", Meaning: "The mappings that the page offers while the gateway cannot be asked.", set: (*settings).setMappings},
+	{Name: "MAX_UPLOAD_BYTES", Default: "52428800", Meaning: "Maximum size of a PDF, in bytes.", set: (*settings).setMaxUpload},
+	{Name: "MAX_UPLOADS", Default: "512", Meaning: "Maximum number of uploads in progress in one process.", set: number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
+	{Name: "UPLOADS_PER_MINUTE", Default: "300", Meaning: "Maximum number of uploads per minute of one session or key; one address may send four times as many. At any time, one session may use a quarter of MAX_UPLOADS, one address half of it.", set: number(func(s *settings) *int { return &s.UploadsPerMinute }, 1, 1_000_000)},
+	{Name: "MAPPINGS", Default: "text,layout,fields", Meaning: "The mappings that the page offers while the gateway is down.", set: (*settings).setMappings},
 
-	{Name: "RETRY_MAX_ATTEMPTS", Default: "3", Meaning: "After how many failed attempts a conversion has failed for good.", set: number(func(s *settings) *int { return &s.RetryMaxAttempts }, 1, 1000)},
-	{Name: "RETRY_BASE_DELAY_MS", Default: "5000", Meaning: "How long the first retry waits. Each further one waits twice as long.", set: span(func(s *settings) *time.Duration { return &s.RetryBaseDelay }, time.Millisecond, time.Millisecond, time.Hour)},
-	{Name: "RETRY_JITTER_MAX_MS", Default: "5000", Meaning: "Up to how much is added to each wait, by chance.", set: span(func(s *settings) *time.Duration { return &s.RetryJitterMax }, time.Millisecond, 0, time.Hour)},
-	{Name: "RETRY_SCHEDULE", Default: "exponential", Meaning: "exponential, or table: 5, 15 and 45 s, each up to 20 % shorter or longer.", set: choice(func(s *settings) *bool { return &s.RetryTable }, "exponential", "table")},
+	{Name: "RETRY_MAX_ATTEMPTS", Default: "3", Meaning: "Maximum number of attempts. After the last one the conversion has failed.", set: number(func(s *settings) *int { return &s.RetryMaxAttempts }, 1, 1000)},
+	{Name: "RETRY_BASE_DELAY_MS", Default: "5000", Meaning: "Delay of the first retry. It doubles with each further retry.", set: durationIn(func(s *settings) *time.Duration { return &s.RetryBaseDelay }, time.Millisecond, time.Millisecond, time.Hour)},
+	{Name: "RETRY_JITTER_MAX_MS", Default: "5000", Meaning: "Maximum random addition to each delay.", set: durationIn(func(s *settings) *time.Duration { return &s.RetryJitterMax }, time.Millisecond, 0, time.Hour)},
+	{Name: "RETRY_SCHEDULE", Default: "exponential", Meaning: "The delays: exponential, or table (5, 15 and 45 s, each up to 20 % shorter or longer).", set: choice(func(s *settings) *bool { return &s.RetryTable }, "exponential", "table")},
 
-	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "How long a silent worker is believed in. A lease is renewed at every third of it.", set: span(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
-	{Name: "GATEWAY_TIMEOUT_MS", Default: "60000", Meaning: "How long the gateway may take for one PDF, up to the last byte of its answer.", set: span(func(s *settings) *time.Duration { return &s.GatewayTimeout }, time.Millisecond, time.Millisecond, 24*time.Hour)},
-	{Name: "WORKER_CONCURRENCY", Default: "4", Meaning: "How many conversions a worker does at once.", set: number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
-	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "What work under way is given to finish when a process is asked to stop. What cannot goes back to its queue.", set: span(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
+	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "Lease duration. A job whose worker stops renewing is reclaimed after this time. Workers renew after a third of it.", set: durationIn(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
+	{Name: "GATEWAY_TIMEOUT_MS", Default: "60000", Meaning: "Maximum time of the gateway for one PDF, up to the last byte of its answer.", set: durationIn(func(s *settings) *time.Duration { return &s.GatewayTimeout }, time.Millisecond, time.Millisecond, 24*time.Hour)},
+	{Name: "WORKER_CONCURRENCY", Default: "4", Meaning: "How many conversions a worker runs at once.", set: number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
+	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "How long a process that is asked to stop waits for its running work. Jobs that do not finish return to their queue.", set: durationIn(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
 
-	{Name: "CIRCUIT_WINDOW", Default: "20", Meaning: "How many of the last calls of the gateway its breaker looks at.", set: number(func(s *settings) *int { return &s.CircuitWindow }, 1, 1000)},
-	{Name: "CIRCUIT_FAIL_THRESHOLD", Default: "0.5", Meaning: "The share of them that must have failed for it to open: 0.5, or 50 for percent.", set: (*settings).setThreshold},
-	{Name: "CIRCUIT_COOLDOWN_MS", Default: "30000", Meaning: "How long it stays open before jobs try the gateway, where the health probe has not closed it before.", set: span(func(s *settings) *time.Duration { return &s.CircuitCooldown }, time.Millisecond, time.Millisecond, 24*time.Hour)},
-	{Name: "CIRCUIT_MODE", Default: "hold", Meaning: "What jobs do while it is open: hold (they stay queued), or fail-fast (they fail at once with GW_5XX).", set: choice(func(s *settings) *bool { return &s.FailFast }, "hold", "fail-fast")},
-	{Name: "HEALTH_PROBE_MS", Default: "5000", Meaning: "How often the gateway is asked whether it is well while its breaker is open.", set: span(func(s *settings) *time.Duration { return &s.ProbeEvery }, time.Millisecond, time.Millisecond, time.Hour)},
+	{Name: "CIRCUIT_WINDOW", Default: "20", Meaning: "How many of the last calls of the gateway its breaker counts.", set: number(func(s *settings) *int { return &s.CircuitWindow }, 1, 1000)},
+	{Name: "CIRCUIT_FAIL_THRESHOLD", Default: "0.5", Meaning: "The share of failed calls at which the breaker opens: 0.5, or 50 for percent.", set: (*settings).setThreshold},
+	{Name: "CIRCUIT_COOLDOWN_MS", Default: "30000", Meaning: "How long the breaker stays open before jobs try the gateway again, unless a health check closes it earlier.", set: durationIn(func(s *settings) *time.Duration { return &s.CircuitCooldown }, time.Millisecond, time.Millisecond, 24*time.Hour)},
+	{Name: "CIRCUIT_MODE", Default: "hold", Meaning: "What happens to jobs while the breaker is open: hold (they stay queued), or fail-fast (they fail at once with GW_5XX).", set: choice(func(s *settings) *bool { return &s.FailFast }, "hold", "fail-fast")},
+	{Name: "HEALTH_PROBE_MS", Default: "5000", Meaning: "Interval of the gateway's health checks while the breaker is open.", set: durationIn(func(s *settings) *time.Duration { return &s.ProbeEvery }, time.Millisecond, time.Millisecond, time.Hour)},
 
-	{Name: "RETENTION_SOURCE", Default: "24h", Meaning: "How long a PDF is kept (90m, 24h, 7d, forever). A manual retry needs it.", set: keeping(func(s *settings) *time.Duration { return &s.KeepSource })},
-	{Name: "RETENTION_RESULT", Default: "7d", Meaning: "How long an XML is kept.", set: keeping(func(s *settings) *time.Duration { return &s.KeepResult })},
-	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long it is known what became of a conversion.", set: keeping(func(s *settings) *time.Duration { return &s.KeepRecord })},
+	{Name: "RETENTION_SOURCE", Default: "24h", Meaning: "How long a PDF is kept (90m, 24h, 7d, forever). A manual retry needs the PDF.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepSource })},
+	{Name: "RETENTION_RESULT", Default: "7d", Meaning: "How long an XML file is kept.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepResult })},
+	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long the record of a conversion is kept.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepRecord })},
 
-	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to others than this machine too.", set: choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "HOSTS", Meaning: "The host names by which visitors reach the page, separated by commas. When left out: this machine's own names alone while ADDR is a loopback address, else any.", set: (*settings).setHosts},
-	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: a proxy before us says by X-Forwarded-Proto whether the visitor came by TLS, and by X-Forwarded-For from where.", set: choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
-	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "Where the gateway of our own listens.", set: address(func(s *settings) *string { return &s.GatewayAddr })},
-	{Name: "GATEWAY_READER", Meaning: "What it reads PDFs with: poppler or go. When left out: the best there is.", set: (*settings).setReader},
-	{Name: "GATEWAY_SLOTS", Default: "4", Meaning: "How many PDFs it converts at once. Others wait for a few seconds, and are answered with 503 then.", set: number(func(s *settings) *int { return &s.GatewaySlots }, 1, 1000)},
-	{Name: "MAPPINGS_DIR", Meaning: "A folder with mappings of your own, for the gateway of our own.", set: func(s *settings, text string) error { s.MappingsDir = text; return nil }},
+	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", set: choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
+	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", set: (*settings).setHosts},
+	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-Proto (whether the visitor uses TLS) and X-Forwarded-For (the visitor's address).", set: choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
+	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "The address of the built-in gateway.", set: address(func(s *settings) *string { return &s.GatewayAddr })},
+	{Name: "GATEWAY_READER", Meaning: "How the built-in gateway reads PDFs: poppler or go. Default: poppler if it is installed, otherwise go.", set: (*settings).setReader},
+	{Name: "GATEWAY_SLOTS", Default: "4", Meaning: "How many PDFs the built-in gateway converts at once. Others wait a few seconds and then get 503.", set: number(func(s *settings) *int { return &s.GatewaySlots }, 1, 1000)},
+	{Name: "MAPPINGS_DIR", Meaning: "A folder with your own mappings, for the built-in gateway.", set: func(s *settings, text string) error { s.MappingsDir = text; return nil }},
 }
 
-// readSettings reads everything, and refuses all that makes no sense at once. An empty value is as good as none.
+// readSettings reads all settings. The error names every invalid setting. An empty value counts as not set.
 func readSettings(env func(string) string) (settings, error) {
 	var s settings
 	var problems []error
-	for _, k := range knobs {
+	for _, k := range settingTable {
 		text := strings.TrimSpace(env(k.Name))
 		if text == "" {
 			text = k.Default
@@ -132,11 +132,11 @@ func readSettings(env func(string) string) (settings, error) {
 	if s.GatewayURL == "" {
 		s.GatewayURL = "http://" + s.GatewayAddr
 	}
-	return s, errors.Join(append(problems, s.settle(env("DATA_DIR")))...)
+	return s, errors.Join(append(problems, s.setDefaultPaths(env("DATA_DIR")))...)
 }
 
-// shown is a value as an error may repeat it.
-func (k *knob) shown(text string) string {
+// shown returns a value for an error message: without a password, and at most 80 bytes long.
+func (k *setting) shown(text string) string {
 	if k.secret {
 		text = config.Redacted(text)
 	}
@@ -146,13 +146,13 @@ func (k *knob) shown(text string) string {
 	return strconv.Quote(text)
 }
 
-// settle gives what was left out a place below the data directory.
-func (s *settings) settle(data string) error {
-	for _, place := range []struct {
-		at   *string
+// setDefaultPaths puts the store and the files below the data directory unless their settings say otherwise.
+func (s *settings) setDefaultPaths(data string) error {
+	for _, path := range []struct {
+		of   *string
 		name string
 	}{{&s.Store, "jobs.db"}, {&s.Uploads, "uploads"}, {&s.Results, "results"}} {
-		if *place.at != "" {
+		if *path.of != "" {
 			continue
 		}
 		if data == "" {
@@ -161,12 +161,12 @@ func (s *settings) settle(data string) error {
 				return err
 			}
 		}
-		*place.at = filepath.Join(data, place.name)
+		*path.of = filepath.Join(data, path.name)
 	}
 	return nil
 }
 
-// dataDir is the user's place for what programs keep.
+// dataDir returns the folder of this application in the user's data directory.
 func dataDir() (string, error) {
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
 		return filepath.Join(data, "convert"), nil
@@ -178,26 +178,26 @@ func dataDir() (string, error) {
 	if data, err := os.UserConfigDir(); err == nil {
 		return filepath.Join(data, "convert"), nil
 	}
-	return "", errors.New("DATA_DIR: there is no data directory for this user: say where files are to lie")
+	return "", errors.New("DATA_DIR: this user has no data directory: set DATA_DIR to a folder for the files")
 }
 
 func (s *settings) setGateway(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("give an address such as http://127.0.0.1:4751")
+		return errors.New("use an address such as http://127.0.0.1:4751")
 	}
 	s.GatewayURL, s.GatewayGiven = strings.TrimRight(text, "/"), true
 	return nil
 }
 
-// hostName is what a name may be that visitors use.
+// hostName matches valid host names and IP addresses.
 var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
 
 func (s *settings) setHosts(text string) error {
 	for _, name := range strings.Split(text, ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if !hostName.MatchString(name) {
-			return errors.New("give host names without ports, separated by commas, such as convert.example.com")
+			return errors.New("use host names without ports, separated by commas, such as convert.example.com")
 		}
 		s.Hosts = append(s.Hosts, name)
 	}
@@ -207,13 +207,13 @@ func (s *settings) setHosts(text string) error {
 func (s *settings) setMaxUpload(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > 1<<40 {
-		return errors.New("give a whole number of bytes from 1 to 1099511627776")
+		return errors.New("use a whole number of bytes from 1 to 1099511627776")
 	}
 	s.MaxUpload = n
 	return nil
 }
 
-// mappingName is what a mapping may be called.
+// mappingName matches valid names of mappings.
 var mappingName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 func (s *settings) setMappings(text string) error {
@@ -221,7 +221,7 @@ func (s *settings) setMappings(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		if !mappingName.MatchString(name) {
-			return errors.New("give names of lower-case letters, digits, - and _, with commas between")
+			return errors.New("use names of lower-case letters, digits, - and _, separated by commas")
 		}
 		if !slices.Contains(s.Mappings, name) {
 			s.Mappings = append(s.Mappings, name)
@@ -236,7 +236,7 @@ func (s *settings) setThreshold(text string) error {
 		share /= 100
 	}
 	if err != nil || math.IsNaN(share) || share <= 0 || share > 1 {
-		return errors.New("give a share above 0 up to 1, or a percentage up to 100")
+		return errors.New("use a share above 0 and up to 1, or a percentage up to 100")
 	}
 	s.CircuitFailThreshold = share
 	return nil
@@ -244,7 +244,7 @@ func (s *settings) setThreshold(text string) error {
 
 func (s *settings) setReader(text string) error {
 	if text != "poppler" && text != "go" {
-		return errors.New("give poppler or go")
+		return errors.New("use poppler or go")
 	}
 	s.GatewayReader = text
 	return nil
@@ -254,7 +254,7 @@ func address(of func(*settings) *string) func(*settings, string) error {
 	return func(s *settings, text string) error {
 		_, port, err := net.SplitHostPort(text)
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n > 65535 {
-			return errors.New("give host:port, such as 127.0.0.1:4750")
+			return errors.New("use host:port, such as 127.0.0.1:4750")
 		}
 		*of(s) = text
 		return nil
@@ -265,38 +265,38 @@ func number(of func(*settings) *int, least, most int) func(*settings, string) er
 	return func(s *settings, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("give a whole number from %d to %d", least, most)
+			return fmt.Errorf("use a whole number from %d to %d", least, most)
 		}
 		*of(s) = n
 		return nil
 	}
 }
 
-// span reads a whole number of some unit.
-func span(of func(*settings) *time.Duration, unit, least, most time.Duration) func(*settings, string) error {
+// durationIn reads a whole number of a unit of time.
+func durationIn(of func(*settings) *time.Duration, unit, least, most time.Duration) func(*settings, string) error {
 	return func(s *settings, text string) error {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < int64(least/unit) || n > int64(most/unit) {
-			return fmt.Errorf("give a whole number from %d to %d (in units of %v)", least/unit, most/unit, unit)
+			return fmt.Errorf("use a whole number from %d to %d (in units of %v)", least/unit, most/unit, unit)
 		}
 		*of(s) = time.Duration(n) * unit
 		return nil
 	}
 }
 
-// choice reads a switch by its two names, the ordinary one first.
+// choice reads one of two values: off sets false, on sets true.
 func choice(of func(*settings) *bool, off, on string) func(*settings, string) error {
 	return func(s *settings, text string) error {
 		if text != off && text != on {
-			return fmt.Errorf("give %s or %s", off, on)
+			return fmt.Errorf("use %s or %s", off, on)
 		}
 		*of(s) = text == on
 		return nil
 	}
 }
 
-// keeping reads how long something is kept: hours and days are what people think in, and Go's durations know no days.
-func keeping(of func(*settings) *time.Duration) func(*settings, string) error {
+// retentionPeriod reads a retention period. It accepts days, which Go's durations do not have, and "forever".
+func retentionPeriod(of func(*settings) *time.Duration) func(*settings, string) error {
 	return func(s *settings, text string) error {
 		if text == "forever" {
 			*of(s) = 0
@@ -308,15 +308,15 @@ func keeping(of func(*settings) *time.Duration) func(*settings, string) error {
 			d, err = time.Duration(n)*24*time.Hour, bad
 		}
 		if err != nil || d < time.Second || d > 36500*24*time.Hour {
-			return errors.New("give 90m, 24h, 7d or forever; at least 1s, at most 36500d")
+			return errors.New("use a period such as 90m, 24h or 7d, from 1s to 36500d, or forever")
 		}
 		*of(s) = d
 		return nil
 	}
 }
 
-// size is a limit as people say it.
-func size(n int64) string {
+// formatLimit formats a limit in bytes for people.
+func formatLimit(n int64) string {
 	for _, unit := range []struct {
 		n    int64
 		name string

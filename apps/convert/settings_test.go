@@ -14,8 +14,8 @@ func settingsFrom(env map[string]string) (settings, error) {
 	return readSettings(func(name string) string { return env[name] })
 }
 
-// C6; 001 section 7: every knob has its documented default.
-func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
+// C6; 001 section 7: every setting has its documented default.
+func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	got, err := settingsFrom(map[string]string{"DATA_DIR": "data"})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
 	}
 }
 
-func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
+func TestWithoutDataDirTheUsersDataDirectoryIsUsed(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	got, err := settingsFrom(nil)
 	if err != nil {
@@ -43,8 +43,8 @@ func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
 	expect(t, "store", got.Store, filepath.Join(os.Getenv("XDG_DATA_HOME"), "convert", "jobs.db"))
 }
 
-// 001 section 7: every knob is read from the environment.
-func TestEveryKnobTurns(t *testing.T) {
+// 001 section 7: every setting is read from the environment.
+func TestEverySettingIsRead(t *testing.T) {
 	got, err := settingsFrom(map[string]string{
 		"ADDR": ":80", "DATABASE_URL": "postgres://me:secret@db/x", "UPLOADS_DIR": "s3://in/a", "RESULTS_DIR": "/out", "GATEWAY_URL": "https://gw.example/x/",
 		"MAX_UPLOAD_BYTES": "1048576", "MAX_UPLOADS": "9", "UPLOADS_PER_MINUTE": "7", "HOSTS": "Convert.example.com, ::1", "MAPPINGS": "text, invoice,text",
@@ -76,7 +76,7 @@ func TestEveryKnobTurns(t *testing.T) {
 	}
 }
 
-func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
+func TestAllInvalidSettingsAreNamedAtOnceWithValueAndRemedy(t *testing.T) {
 	bad := map[string]string{
 		"ADDR": "nowhere", "GATEWAY_URL": "ftp://me:hunter2@x", "MAX_UPLOAD_BYTES": "50MB", "MAX_UPLOADS": "0", "UPLOADS_PER_MINUTE": "0", "HOSTS": "a b", "MAPPINGS": "a,../b",
 		"RETRY_MAX_ATTEMPTS": "0", "RETRY_BASE_DELAY_MS": "-1", "RETRY_JITTER_MAX_MS": "1e3", "RETRY_SCHEDULE": "linear",
@@ -98,8 +98,8 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 			continue
 		}
 		line, _, _ := strings.Cut(err.Error()[at:], "\n")
-		if !strings.Contains(line, "give ") || name != "GATEWAY_URL" && !strings.Contains(line, value) {
-			t.Errorf("it is not said what to do: %s", line)
+		if !strings.Contains(line, "use ") || name != "GATEWAY_URL" && !strings.Contains(line, value) {
+			t.Errorf("the error does not say what to do: %s", line)
 		}
 	}
 	if strings.Contains(err.Error(), "hunter2") {
@@ -107,10 +107,10 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 	}
 }
 
-func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
+func TestAnEmptyValueCountsAsNotSet(t *testing.T) {
 	env := map[string]string{"DATA_DIR": "d"}
 	plain, _ := settingsFrom(env)
-	for _, k := range knobs {
+	for _, k := range settingTable {
 		if k.Name != "DATA_DIR" {
 			env[k.Name] = " "
 		}
@@ -121,21 +121,21 @@ func TestAnEmptyValueIsAsGoodAsNone(t *testing.T) {
 	}
 }
 
-// The table is what the README shows: each knob once, with its default and its meaning.
-func TestTheReadmeTellsEveryKnob(t *testing.T) {
+// The table in the README has each setting once, with its default and meaning.
+func TestTheReadmeListsEverySetting(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range knobs {
+	for _, k := range settingTable {
 		if line := k.line(); strings.Count(string(text), line) != 1 {
 			t.Errorf("README.md must have this line once:\n%s", line)
 		}
 	}
 }
 
-// line is a knob as the README's table shows it.
-func (k *knob) line() string {
+// line returns the line of a setting in the table of the README.
+func (k *setting) line() string {
 	shown := k.Default
 	if shown != "" {
 		shown = "`" + shown + "`"

@@ -11,51 +11,51 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 )
 
-// The sweep finds what crashes left between the steps of an upload or a conversion.
+// The sweep is a duty. It cleans up files that a crash left between the steps of an upload or a conversion.
 const (
-	sweepAge  = time.Hour // what is younger may be somebody's who is still at it
-	sweepMost = 1000      // files looked at in one round, among uploads and results each
-	roomSweep = "sweep"
-	nameSweep = "files"
+	sweepAge   = time.Hour // younger files may belong to an upload or conversion in progress
+	sweepLimit = 1000      // files checked in one round, in the uploads and the results each
+	roomSweep  = "sweep"
+	nameSweep  = "files"
 )
 
-// A broom is where the sweep stands, in all processes together.
-type broom struct {
-	// Since is when this store was first swept. A file that is older and whose job the store does not know may be another store's: somebody may have given
-	// the wrong DATABASE_URL.
+// A sweepState is the progress of the sweep, shared by all processes.
+type sweepState struct {
+	// Since is when this store was first swept. An older file whose job the store does not know is not deleted: it may belong to another store, because
+	// DATABASE_URL may be wrong.
 	Since   time.Time `json:"since"`
-	Uploads string    `json:"uploads,omitempty"` // go on after these
+	Uploads string    `json:"uploads,omitempty"` // the keys after which the next round continues
 	Results string    `json:"results,omitempty"`
 }
 
-// sweep is one round: parts go, and files whose job does not exist; a file that has no expiry gets one; and one that has expired and is still there goes when its
-// job has ended. A file whose job needs it is never deleted. Rounds go on where the last one ended, and at the beginning after the end. Several processes may be
-// at it at once: each step can be done twice.
+// sweep is one round. It deletes unfinished files, files whose job does not exist, and expired files that still exist and whose job has ended. It records a file that has
+// no retention period yet. A file that its job needs is never deleted. A round continues where the last one ended, and starts over after the last file. Several
+// processes may sweep at once: every step is idempotent.
 func (a *app) sweep(ctx context.Context) error {
-	b, record, err := a.takeBroom(ctx)
+	b, record, err := a.readSweepState(ctx)
 	if err != nil {
 		return err
 	}
-	var trouble [2]error
-	b.Uploads, trouble[0] = a.sweepAmong(ctx, a.uploads, b, artifactSource)
-	b.Results, trouble[1] = a.sweepAmong(ctx, a.results, b, artifactResult)
+	var uploadsErr, resultsErr error
+	b.Uploads, uploadsErr = a.sweepStorage(ctx, a.uploads, b, artifactSource)
+	b.Results, resultsErr = a.sweepStorage(ctx, a.results, b, artifactResult)
 	record.Body, err = json.Marshal(b)
 	if err == nil {
 		err = a.jobs.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}})
 	}
-	if errors.Is(err, holdfast.ErrConflict) { // another process has swept meanwhile, and goes on from where it came to
+	if errors.Is(err, holdfast.ErrConflict) { // another process swept in the meantime: the next round continues from its position
 		err = nil
 	}
-	return errors.Join(trouble[0], trouble[1], err)
+	return errors.Join(uploadsErr, resultsErr, err)
 }
 
-func (a *app) takeBroom(ctx context.Context) (b broom, record holdfast.Record, err error) {
+func (a *app) readSweepState(ctx context.Context) (b sweepState, record holdfast.Record, err error) {
 	record = holdfast.Record{Room: roomSweep, Name: nameSweep}
 	records, err := a.jobs.Records(ctx, roomSweep)
 	for _, r := range records {
 		if r.Name == nameSweep {
 			record = r
-			_ = json.Unmarshal(r.Body, &b) // what cannot be read is begun anew
+			_ = json.Unmarshal(r.Body, &b) // an unreadable state starts from the beginning
 		}
 	}
 	if b.Since.IsZero() {
@@ -64,34 +64,34 @@ func (a *app) takeBroom(ctx context.Context) (b broom, record holdfast.Record, e
 	return b, record, err
 }
 
-// sweepAmong looks at the next files of a place, and answers with where to go on. One that makes trouble does not keep the others.
-func (a *app) sweepAmong(ctx context.Context, among blob.Store, b broom, name string) (after string, err error) {
+// sweepStorage sweeps the next files of a storage and returns the key after which the next round continues. An error with one file does not stop the others.
+func (a *app) sweepStorage(ctx context.Context, in blob.Store, b sweepState, name string) (after string, err error) {
 	after = b.Uploads
 	if name == artifactResult {
 		after = b.Results
 	}
-	var trouble []error
-	looked := 0
-	for info, err := range among.Older(ctx, sweepAge, after) {
+	var problems []error
+	checked := 0
+	for info, err := range in.Older(ctx, sweepAge, after) {
 		if err == nil {
-			err = a.sweepFile(ctx, among, b, name, info)
+			err = a.sweepFile(ctx, in, b, name, info)
 		}
 		if err != nil {
-			trouble = append(trouble, err)
+			problems = append(problems, err)
 		}
-		if ctx.Err() != nil || len(trouble) >= 10 { // the storage or the store is in trouble, rather than a file
-			return after, errors.Join(trouble...)
+		if ctx.Err() != nil || len(problems) >= 10 { // so many errors are caused by the storage or the store, not by single files
+			return after, errors.Join(problems...)
 		}
-		if looked++; looked >= sweepMost {
-			return info.Key, errors.Join(trouble...)
+		if checked++; checked >= sweepLimit {
+			return info.Key, errors.Join(problems...)
 		}
 	}
-	return "", errors.Join(trouble...)
+	return "", errors.Join(problems...)
 }
 
-func (a *app) sweepFile(ctx context.Context, among blob.Store, b broom, name string, info blob.Info) error {
+func (a *app) sweepFile(ctx context.Context, in blob.Store, b sweepState, name string, info blob.Info) error {
 	if info.Part {
-		return a.sweepAway(ctx, among, info, "it was never finished")
+		return a.deleteFile(ctx, in, info, "was never finished")
 	}
 	id, ours := jobOf(info.Key, name)
 	if !ours {
@@ -103,35 +103,35 @@ func (a *app) sweepFile(ctx context.Context, among blob.Store, b broom, name str
 	}
 	i := indexOf(kept, name)
 	if i >= 0 && kept[i].ExpiredAt.IsZero() {
-		return nil // as nearly all are
+		return nil // the usual case
 	}
 	job, err := a.jobs.Job(ctx, id)
 	switch {
 	case errors.Is(err, holdfast.ErrPurged), errors.Is(err, holdfast.ErrNotFound) && info.MadeAt.After(b.Since):
-		return a.sweepAway(ctx, among, info, "it belongs to no job")
+		return a.deleteFile(ctx, in, info, "belongs to no job")
 	case errors.Is(err, holdfast.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
 	case i >= 0 && job.State.Terminal() && !info.MadeAt.After(kept[i].ExpiredAt):
-		return a.sweepAway(ctx, among, info, "it has expired")
+		return a.deleteFile(ctx, in, info, "has expired")
 	case !job.State.Terminal() && (i >= 0 || name == artifactResult):
-		return nil // whoever works on the job sees to it
+		return nil // the worker of the job records it
 	case name == artifactSource:
 		return a.keepSource(ctx, id, info.Key, info.Size)
 	}
 	return a.keepResult(ctx, id, info.Key, info.Size)
 }
 
-func (a *app) sweepAway(ctx context.Context, among blob.Store, info blob.Info, why string) error {
-	if err := among.Delete(ctx, info.Key); err != nil {
+func (a *app) deleteFile(ctx context.Context, in blob.Store, info blob.Info, why string) error {
+	if err := in.Delete(ctx, info.Key); err != nil {
 		return err
 	}
-	a.log.Info("a file was swept away: "+why, "event", "swept", "file", info.Key, "bytes", info.Size)
+	a.log.Info("file deleted by the sweep", "reason", why, "event", "swept", "file", info.Key, "bytes", info.Size)
 	return nil
 }
 
-// jobOf is whose file it is, going by its name.
+// jobOf returns the job of a file, by its name.
 func jobOf(key, name string) (id holdfast.ID, ours bool) {
 	stem, _, _ := strings.Cut(key, ".")
 	id, err := holdfast.ParseID(stem)

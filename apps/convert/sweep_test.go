@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// 000 section 11 (no double XML, and nothing left when a process dies): what a crash leaves between the steps of an upload is found.
+// 000 section 11 (no double XML, and nothing left when a process dies): the sweep cleans up what a crash leaves between the steps of an upload.
 func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		s.old()
@@ -44,13 +44,13 @@ func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
 			s.there(s.uploads, key, true)
 		}
 		s.there(s.results, resultKey(ended), true)
-		if f, err := s.standing(s.Context(), s.job(bare)); err != nil || f.Source.ExpireAt.IsZero() || f.Source.Size == 0 {
-			t.Errorf("a source that nobody kept is kept by now: %+v, %v", f, err)
+		if f, err := s.checkFiles(s.Context(), s.job(bare)); err != nil || f.Source.ExpireAt.IsZero() || f.Source.Size == 0 {
+			t.Errorf("a source without a record was not recorded: %+v, %v", f, err)
 		}
 	})
 }
 
-// unkeeps enters a job as an upload does that is killed before the expiry of its source is written down.
+// unkeeps creates a job as an upload does that is killed before it records its source.
 func (s *shelf) unkeeps(n int) holdfast.ID {
 	s.Helper()
 	id, text := holdfast.NewID(), string(samplePDF(n))
@@ -58,21 +58,21 @@ func (s *shelf) unkeeps(n int) holdfast.ID {
 		s.Fatal(err)
 	}
 	args := Conversion{Name: "bare.pdf", Mapping: "text", SHA256: strings.Repeat("0", 64), Bytes: int64(len(text)), Source: sourceKey(id)}
-	if _, err := holdfast.Enqueue(s.Context(), s.store, args, func(d *holdfast.Draft) { d.ID, d.Queue, d.Owner = id, "nobody", "session:test" }); err != nil {
+	if _, err := holdfast.Enqueue(s.Context(), s.store, args, func(d *holdfast.Draft) { d.ID, d.Queue, d.Owner = id, "idle", "session:test" }); err != nil {
 		s.Fatal(err)
 	}
 	return id
 }
 
-// C10: a worker that dies after the XML was written and before that was said leaves it to the next attempt; one that was cancelled then leaves it to the sweep.
-func TestTheSweepKeepsAResultThatNobodySpokeOf(t *testing.T) {
+// C10: if a worker dies after it wrote the XML, the next attempt records it; if the job was cancelled meanwhile, the sweep does.
+func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		s.old()
 		id := s.unkeeps(1)
 		s.lays(s.results, resultKey(id), 2*time.Hour)
 		s.sweeps()
 		if kept := s.keptNames(id); kept != "" {
-			t.Errorf("%q is kept already: the source is young, and the result belongs to whoever works on the job", kept)
+			t.Errorf("%q has a record already: the source is young, and the worker of the job records the result", kept)
 		}
 		if _, err := s.store.Cancel(s.Context(), holdfast.Intervention{Job: id, Actor: "test"}); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestTheSweepRemovesPartsThatAreOld(t *testing.T) {
 	}
 }
 
-// Somebody who gives the wrong DATABASE_URL, or an empty one, does not lose what another store knows of.
+// A wrong or empty DATABASE_URL does not delete files of another store.
 func TestTheSweepLeavesFilesThatAreOlderThanTheStore(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		key := sourceKey(holdfast.NewID())
@@ -128,27 +128,27 @@ func TestTheSweepLeavesFilesThatAreOlderThanTheStore(t *testing.T) {
 	})
 }
 
-// A job that retention has purged is known to have been there: what is left of it is nobody else's.
+// A purged job has a tombstone: its remaining files can be deleted.
 func TestTheSweepRemovesWhatAPurgedJobLeft(t *testing.T) {
 	eachShelf(t, func(s *shelf) {
 		id := s.enters(1)
 		s.works(queueConvert)
 		s.becomes(id, holdfast.Complete)
 		s.purges(id)
-		s.lays(s.results, resultKey(id), 2*time.Hour) // by somebody who had lost the job and did not know
+		s.lays(s.results, resultKey(id), 2*time.Hour) // by a worker that had lost the lease and did not know
 		s.sweeps()
 		s.there(s.results, resultKey(id), false)
 	})
 }
 
-// Rounds are bounded, and each goes on where the last one ended, whichever process it was.
-func TestTheSweepGoesOnWhereItEnded(t *testing.T) {
+// Rounds are bounded, and each continues where the last one ended, in whichever process.
+func TestTheSweepContinuesWhereItEnded(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := &shelf{scene: newScene(t, address)}
 		s.dir = s.set.Uploads
 		s.old()
 		then := time.Now().Add(-2 * time.Hour)
-		for i := range sweepMost + 200 {
+		for i := range sweepLimit + 200 {
 			path := filepath.Join(s.set.Uploads, fmt.Sprintf("%02d", i%100), fmt.Sprintf("note-%06d.txt", i))
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Chtimes(path, then, then)); err != nil {
 				t.Fatal(err)
@@ -167,17 +167,17 @@ func TestTheSweepGoesOnWhereItEnded(t *testing.T) {
 
 		var together sync.WaitGroup
 		for range 4 {
-			together.Go(s.sweeps) // it is no error that somebody else was faster
+			together.Go(s.sweeps) // a concurrent sweep is no error
 		}
 		together.Wait()
-		if left := filesIn(t, s.set.Uploads); len(left) != sweepMost+200 {
+		if left := filesIn(t, s.set.Uploads); len(left) != sweepLimit+200 {
 			t.Errorf("%d files are left", len(left))
 		}
 	})
 }
 
-// Where storage or store are away, nothing is taken for missing, and nothing is deleted.
-func TestASweepInTroubleDeletesNothing(t *testing.T) {
+// While the storage or the store fails, no file counts as missing and none is deleted.
+func TestASweepThatFailsDeletesNothing(t *testing.T) {
 	s := &shelf{scene: newScene(t, "")}
 	s.dir = s.set.Uploads
 	s.old()
@@ -186,18 +186,18 @@ func TestASweepInTroubleDeletesNothing(t *testing.T) {
 	for _, verb := range []string{"Records", "Artifacts", "Keep"} {
 		s.faulty.Plan(storetest.Fault{Verb: verb})
 		if err := s.sweep(t.Context()); err == nil {
-			t.Errorf("the store does not answer %s, and nobody says so", verb)
+			t.Errorf("the store does not answer %s, and the sweep returns no error", verb)
 		}
 		s.there(s.uploads, sourceKey(id), true)
 	}
 	if err := os.Rename(s.set.Uploads, s.set.Uploads+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "is gone") {
-		t.Errorf("the folder is away: %v", err)
+	if err := s.sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("the folder is gone: %v", err)
 	}
-	if f, err := s.standing(t.Context(), s.job(id)); err == nil {
-		t.Errorf("nobody can know what became of the files, and yet: %+v", f)
+	if f, err := s.checkFiles(t.Context(), s.job(id)); err == nil {
+		t.Errorf("the state of the files is unknown, and yet: %+v", f)
 	}
 	if err := os.Rename(s.set.Uploads+".away", s.set.Uploads); err != nil {
 		t.Fatal(err)

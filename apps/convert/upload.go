@@ -11,8 +11,8 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// enterWithin is how long it may take to write down an upload that has wholly come. It is done then, whether or not the client is still there.
-const enterWithin = 30 * time.Second
+// recordTimeout is how long it may take to create the job of an upload that has arrived completely. The job is created even if the client has disconnected.
+const recordTimeout = 30 * time.Second
 
 // upload answers POST /api/upload (C1, C2).
 func (a *app) upload(w http.ResponseWriter, r *http.Request) {
@@ -21,7 +21,7 @@ func (a *app) upload(w http.ResponseWriter, r *http.Request) {
 		err = a.uploadFor(w, r, owner)
 	}
 	if err != nil {
-		a.fail(w, faultOf(err))
+		a.writeError(w, apiErrorOf(err))
 	}
 }
 
@@ -30,107 +30,106 @@ func (a *app) uploadFor(w http.ResponseWriter, r *http.Request, owner string) er
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), enterWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recordTimeout)
 	defer cancel()
 	job, err := a.jobs.Job(ctx, got.ID)
 	if err != nil {
-		return a.unstored("an upload was taken and cannot be read", got.ID, err)
+		return a.storageError("cannot read the job of an upload", got.ID, err)
 	}
 	v, err := a.view(ctx, job)
 	if err != nil {
-		return a.unstored("an upload was taken and cannot be told", got.ID, err)
+		return a.storageError("cannot describe the job of an upload", got.ID, err)
 	}
 	if v.Duplicate = got.Duplicate; v.Duplicate {
-		return answer(w, http.StatusOK, v)
+		return writeJSON(w, http.StatusOK, v)
 	}
 	w.Header().Set("Location", "/api/jobs/"+v.ID)
-	return answer(w, http.StatusCreated, v)
+	return writeJSON(w, http.StatusCreated, v)
 }
 
-// A received upload has become a job, or was found to be one already.
+// A received upload is a new job, or one that existed already.
 type received struct {
 	ID        holdfast.ID
-	Duplicate bool // the owner has sent this file for this mapping before
+	Duplicate bool // the owner has uploaded this file with this mapping before
 }
 
-// receive takes the upload of a request for an owner: the file is durable first, then the job exists. A file that is not taken leaves nothing but
-// a refusal, which the error names.
+// receive reads an upload and creates its job. The file is durable before the job exists. Of a refused file only a Refusal remains; the error has its id.
 func (a *app) receive(w http.ResponseWriter, r *http.Request, owner string) (received, error) {
-	leave, err := a.mayUpload(owner, r.RemoteAddr)
+	release, err := a.admitUpload(owner, r.RemoteAddr)
 	if err != nil {
 		w.Header().Set("Connection", "close")
 		return received{}, err
 	}
-	defer leave()
+	defer release()
 	in, err := a.newIntake(w, r)
 	if err != nil {
 		w.Header().Set("Connection", "close")
 		return received{}, err
 	}
 	err = in.read(r.Context())
-	in.body.rest(w.Header(), courtesy*in.most)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), enterWithin)
+	in.body.drain(w.Header(), drainFactor*in.maxBytes)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recordTimeout)
 	defer cancel()
 	var got received
 	if err == nil {
-		got, err = a.enter(ctx, owner, in)
+		got, err = a.createJob(ctx, owner, in)
 	}
 	if err != nil {
-		return received{}, a.turnAway(ctx, owner, in, err)
+		return received{}, a.refuseUpload(ctx, owner, in, err)
 	}
 	return got, nil
 }
 
-// enter makes the job of a file that lies among the uploads, unless its owner has one for it that is under way or has something to show for itself.
-func (a *app) enter(ctx context.Context, owner string, in *intake) (received, error) {
+// createJob creates the job of a stored file, unless its owner has a job for the same file and mapping that is live or whose result still exists.
+func (a *app) createJob(ctx context.Context, owner string, in *intake) (received, error) {
 	unique := fmt.Sprintf("%s:%d:%s", in.job.SHA256, in.job.Bytes, in.job.Mapping)
-	for n := 1; n <= mostTwins; n++ {
+	for n := 1; n <= maxDuplicates; n++ {
 		receipt, err := holdfast.Enqueue(ctx, a.jobs, in.job, func(d *holdfast.Draft) {
 			d.ID, d.Queue, d.Owner, d.UniqueKey, d.UniqueDone = in.id, queueConvert, owner, unique, true
 			if n > 1 {
 				d.UniqueKey = fmt.Sprintf("%s#%d", unique, n)
 			}
 		})
-		if err != nil && !a.entered(ctx, in) {
+		if err != nil && !a.jobExists(ctx, in) {
 			return received{}, err
 		}
 		if err != nil || !receipt.Existing {
-			a.keepEntered(ctx, in)
+			a.recordSource(ctx, in)
 			return received{ID: in.id}, nil
 		}
-		alive, err := a.worthy(ctx, receipt.ID)
+		reusable, err := a.canReuse(ctx, receipt.ID)
 		if err != nil {
 			return received{}, err
 		}
-		if alive {
-			a.drop(ctx, in)
+		if reusable {
+			a.deleteUpload(ctx, in)
 			return received{ID: receipt.ID, Duplicate: true}, nil
 		}
 	}
-	return received{}, fmt.Errorf("the last %d jobs for this file have lost what they made", mostTwins)
+	return received{}, fmt.Errorf("the results of the last %d jobs for this file are missing: check the storage in RESULTS_DIR", maxDuplicates)
 }
 
-// mostTwins is how many jobs for one file may be known whose results are gone, before something must be wrong with the storage.
-const mostTwins = 1000
+// maxDuplicates is how many jobs for one file may have lost their results before an upload of it fails: then something is wrong with the storage.
+const maxDuplicates = 1000
 
-// entered reports whether a job exists though the store failed to say so: it may have been cut off while it did. Where nobody knows, the file stays: the
-// sweep deletes it once it is certain that it belongs to no job.
-func (a *app) entered(ctx context.Context, in *intake) bool {
+// jobExists reports whether a job exists although Enqueue returned an error: the connection may have broken after the commit. If that cannot be found out, the file is
+// kept: the sweep deletes it once it is certain that it belongs to no job.
+func (a *app) jobExists(ctx context.Context, in *intake) bool {
 	_, err := a.jobs.Job(ctx, in.id)
-	in.stays = err != nil && !errors.Is(err, holdfast.ErrNotFound)
+	in.keepFile = err != nil && !errors.Is(err, holdfast.ErrNotFound)
 	return err == nil
 }
 
-// keepEntered has the source expire in its time. Where that fails, the sweep does it later; the upload is taken all the same.
-func (a *app) keepEntered(ctx context.Context, in *intake) {
+// recordSource records the PDF, so that it expires. If that fails, the sweep does it later and the upload is still accepted.
+func (a *app) recordSource(ctx context.Context, in *intake) {
 	if err := a.keepSource(ctx, in.id, in.job.Source, in.job.Bytes); err != nil {
-		a.log.Warn("the expiry of a source was not written down: the sweep will see to it", "event", "source_not_kept", "job_id", in.id.String(), "error", err.Error())
+		a.log.Warn("cannot record the PDF of an upload, the sweep will do it", "event", "source_not_kept", "job_id", in.id.String(), "error", err.Error())
 	}
 }
 
-// worthy reports whether a twin can stand for a new upload. One whose result has expired or is lost cannot (re-upload to regenerate, 000 section 6), nor one
-// that waits for a source that is gone: it could only fail.
-func (a *app) worthy(ctx context.Context, id holdfast.ID) (bool, error) {
+// canReuse reports whether an existing job can answer a new upload of the same file. A job whose result has expired or is missing cannot (re-upload to regenerate, 000
+// section 6), nor can a job whose PDF is gone: it could only fail.
+func (a *app) canReuse(ctx context.Context, id holdfast.ID) (bool, error) {
 	job, err := a.jobs.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
 		return false, nil
@@ -138,7 +137,7 @@ func (a *app) worthy(ctx context.Context, id holdfast.ID) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	files, err := a.standing(ctx, job)
+	files, err := a.checkFiles(ctx, job)
 	if err != nil {
 		return false, err
 	}
@@ -148,45 +147,45 @@ func (a *app) worthy(ctx context.Context, id holdfast.ID) (bool, error) {
 	return files.Source.State == fileAvailable, nil
 }
 
-// turnAway cleans up after an upload that came to nothing, writes down a file that was refused (C1), and answers with what the client is told.
-func (a *app) turnAway(ctx context.Context, owner string, in *intake, err error) error {
-	a.drop(ctx, in)
-	var told fault
-	var shape notPDF
+// refuseUpload cleans up after a failed upload, records a refused file (C1), and returns the answer for the client.
+func (a *app) refuseUpload(ctx context.Context, owner string, in *intake, err error) error {
+	a.deleteUpload(ctx, in)
+	var answer apiError
+	var reason notPDF
 	switch {
-	case errors.As(err, &shape):
-		told = fault{code: codeNotPDF, cause: err}
-	case !errors.As(err, &told):
-		told = a.unstored("an upload could not be stored", in.id, err)
-		told.id = holdfast.ID{} // such a job does not exist
-	case told.code != codeTooLarge:
-		return told // the request made no sense, or broke off: there is no file to speak of
+	case errors.As(err, &reason):
+		answer = apiError{code: codeNotPDF, cause: err}
+	case !errors.As(err, &answer):
+		answer = a.storageError("cannot store an upload", in.id, err)
+		answer.id = holdfast.ID{} // no job with this id exists
+	case answer.code != codeTooLarge:
+		return answer // the request was malformed or interrupted: there is no file to record
 	}
-	refusal := Refusal{Name: cleanName(in.job.Name), Mapping: in.job.Mapping, Bytes: in.job.Bytes, Code: told.code}
-	if told.cause != nil {
-		refusal.Detail = failure.Scrub(told.cause.Error())
+	refusal := Refusal{Name: cleanName(in.job.Name), Mapping: in.job.Mapping, Bytes: in.job.Bytes, Code: answer.code}
+	if answer.cause != nil {
+		refusal.Detail = failure.Scrub(answer.cause.Error())
 	}
 	receipt, err := holdfast.Enqueue(ctx, a.jobs, refusal, func(d *holdfast.Draft) { d.Queue, d.Owner = queueRefuse, owner })
 	if err != nil {
-		a.log.Error("a refused upload was not written down", "event", "refusal_lost", "error_code", told.code, "error", err.Error())
-		return told
+		a.log.Error("cannot record a refused upload", "event", "refusal_lost", "error_code", answer.code, "error", err.Error())
+		return answer
 	}
-	told.id = receipt.ID
-	return told
+	answer.id = receipt.ID
+	return answer
 }
 
-// unstored is the answer where our own storage was the trouble. The log has the whole story.
-func (a *app) unstored(what string, id holdfast.ID, err error) fault {
+// storageError logs an error of the storage or the store and returns the answer for the client.
+func (a *app) storageError(what string, id holdfast.ID, err error) apiError {
 	a.log.Error(what, "event", "upload_failed", "job_id", id.String(), "error_code", codeIO, "error", err.Error())
-	return fault{code: codeIO, id: id, cause: err}
+	return apiError{code: codeIO, id: id, cause: err}
 }
 
-// drop deletes what was stored of an upload. Where that fails the sweep finds it: it belongs to no job.
-func (a *app) drop(ctx context.Context, in *intake) {
-	if !in.stored || in.stays {
+// deleteUpload deletes the stored file of an upload. If that fails, the sweep deletes it later, because it belongs to no job.
+func (a *app) deleteUpload(ctx context.Context, in *intake) {
+	if !in.stored || in.keepFile {
 		return
 	}
 	if err := a.uploads.Delete(ctx, in.job.Source); err != nil {
-		a.log.Warn("the file of an upload that came to nothing was not deleted: the sweep will see to it", "event", "upload_not_dropped", "error", err.Error())
+		a.log.Warn("cannot delete the file of a failed upload, the sweep will do it", "event", "upload_not_dropped", "error", err.Error())
 	}
 }

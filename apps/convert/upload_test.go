@@ -22,7 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// A door is a scene with uploads served on this machine.
+// A door is a scene whose API is served over HTTP.
 type door struct {
 	*scene
 	server *httptest.Server
@@ -40,22 +40,22 @@ func openDoor(t *testing.T, address string, change ...func(*settings)) *door {
 	return d
 }
 
-// sealOfTests is the seal of every scene, so that tests can make sessions.
-var sealOfTests = seal(bytes.Repeat([]byte{7}, sealBytes))
+// testSessionKey is the session key of every scene, so that tests can create sessions.
+var testSessionKey = sessionKey(bytes.Repeat([]byte{7}, sessionKeyBytes))
 
-// newSession is a cookie that nobody had before, and whom it makes its holder.
+// newSession returns the cookie of a new session, and its owner.
 func newSession() (session, owner string) {
-	session = sealOfTests.session()
+	session = testSessionKey.newSession()
 	return session, ownerOf(session)
 }
 
-// pdfOf is a PDF of exactly so many bytes.
+// pdfOf returns a PDF of exactly size bytes.
 func pdfOf(size int) string {
 	const head, tail = "%PDF-1.7\n1 0 obj\n<<>>\nendobj\n%", "\nstartxref\n9\n%%EOF\n"
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// refusalAnswer is what the API says of an upload that it did not take.
+// refusalAnswer is the API's answer to a refused upload.
 type refusalAnswer struct {
 	Code string `json:"error_code"`
 	Line string `json:"error_message"`
@@ -101,7 +101,7 @@ func (d *door) posts(t testing.TB, session string, file io.Reader, mapping strin
 	return response, string(text)
 }
 
-// files lists what lies among the uploads, unfinished files too.
+// files lists the uploads, including unfinished files.
 func (d *door) files(t testing.TB) []string {
 	t.Helper()
 	return slices.Sorted(maps.Keys(filesIn(t, d.set.Uploads)))
@@ -116,7 +116,7 @@ func (d *door) jobsOf(t testing.TB, owner string) []holdfast.Job {
 	return jobs
 }
 
-// quiet waits until no upload is under way.
+// quiet waits until no upload is in progress.
 func (d *door) quiet(t testing.TB) {
 	t.Helper()
 	d.until("no upload under way", func() bool { return d.uploading.Count("all") == 0 })
@@ -187,8 +187,8 @@ func TestFiftyUploadsOfOneFileAtOnceAreOneJob(t *testing.T) {
 	})
 }
 
-// 000 sections 2A, 6 and 8: a live or complete twin is returned; once its result is gone, an upload makes it anew; a failed one stands in nobody's way.
-func TestATwinIsReturnedAsLongAsItHasSomethingToShow(t *testing.T) {
+// 000 sections 2A, 6 and 8: a live or complete duplicate is returned; once its result is gone, an upload creates a new job; a failed job does not block an upload.
+func TestADuplicateIsReturnedWhileItsResultExists(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		d := openDoor(t, address)
 		session, _ := newSession()
@@ -216,7 +216,7 @@ func TestATwinIsReturnedAsLongAsItHasSomethingToShow(t *testing.T) {
 		}
 		second := upload(false)
 		d.becomes(second, holdfast.Complete)
-		expect(t, "made anew", upload(true), second)
+		expect(t, "created again", upload(true), second)
 
 		gone := holdfast.Artifact{Job: second, Name: artifactResult, Ref: resultKey(second), Expired: true}
 		if err := errors.Join(d.results.Delete(t.Context(), resultKey(second)), d.store.Keep(t.Context(), holdfast.Change{Artifacts: []holdfast.Artifact{gone}})); err != nil {
@@ -233,7 +233,7 @@ func TestATwinIsReturnedAsLongAsItHasSomethingToShow(t *testing.T) {
 	})
 }
 
-func TestATwinThatWaitsForASourceThatIsGoneStandsInNobodysWay(t *testing.T) {
+func TestADuplicateWhoseSourceIsGoneDoesNotBlockAnUpload(t *testing.T) {
 	d := openDoor(t, "")
 	session, owner := newSession()
 	_, text := d.posts(t, session, strings.NewReader(smallPDF), "text")
@@ -246,7 +246,7 @@ func TestATwinThatWaitsForASourceThatIsGoneStandsInNobodysWay(t *testing.T) {
 	expect(t, "jobs", len(d.jobsOf(t, owner)), 2)
 }
 
-// broken is storage that fails when it has taken so many bytes, or at the end when that is beyond it.
+// broken is a storage that fails after a number of bytes, or at the end of the file.
 type broken struct {
 	blob.Store
 	at int64
@@ -260,7 +260,7 @@ func (b broken) Put(_ context.Context, key string, from io.Reader) (blob.Info, e
 }
 
 // C1, 000 section 2A: a disk that fails is IO_ERROR and 500, and the job is failed.
-func TestStorageThatFailsIsSaidAndWrittenDown(t *testing.T) {
+func TestAStorageErrorIsAnsweredAndRecorded(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		d := openDoor(t, address)
 		whole := d.uploads
@@ -318,7 +318,7 @@ func TestAStoreThatFailsLeavesNoFileAndNoHalfAnswer(t *testing.T) {
 	})
 }
 
-// blind is a store that does what it is told to, and cannot say so nor answer anything.
+// A blind store writes what it is asked to, and then fails, as it does every read.
 type blind struct{ holdfast.Store }
 
 func (b blind) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {

@@ -8,15 +8,15 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What has become of a file, as views say it.
+// The states of a file.
 const (
 	fileAvailable = "available"
-	fileExpired   = "expired" // removed when its time was up
-	fileMissing   = "missing" // should be there, and is not
-	fileNone      = "none"    // there never was one, or not yet
+	fileExpired   = "expired" // deleted by retention
+	fileMissing   = "missing" // should exist and does not
+	fileNone      = "none"    // never existed, or does not exist yet
 )
 
-// A view is a job as its owner sees it. Absent values are null, never missing; what only some answers say is left out of the others.
+// A view is a job as its owner sees it. Absent values are null and never left out, except for the last two fields, which only some answers have.
 type view struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
@@ -49,14 +49,14 @@ type view struct {
 
 	CanRetry    bool    `json:"can_retry"`
 	RetryHint   *string `json:"retry_hint"` // why it cannot be retried
-	Held        bool    `json:"held"`       // its turn has come, and the gateway's breaker keeps it back
+	Held        bool    `json:"held"`       // it is due, and the gateway's breaker holds it
 	DownloadURL *string `json:"download_url"`
 
-	Duplicate     bool `json:"duplicate,omitempty"`      // of an upload: the job was there already
-	QueuePosition int  `json:"queue_position,omitempty"` // of a retry: 1 is next
+	Duplicate     bool `json:"duplicate,omitempty"`      // answer to an upload: the job existed already
+	QueuePosition int  `json:"queue_position,omitempty"` // answer to a retry: 1 is next
 }
 
-// view tells one job, and asks the storage whether its files are there.
+// view describes one job and asks the storage whether its files exist.
 func (a *app) view(ctx context.Context, job holdfast.Job) (view, error) {
 	held, err := a.held(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *app) view(ctx context.Context, job holdfast.Job) (view, error) {
 	return a.describe(ctx, job, held, true)
 }
 
-// views tells many. What became of their files is read from the store alone: storage is not asked about each of them.
+// views describes many jobs. The state of their files is read from the store alone: the storage is not asked about each file.
 func (a *app) views(ctx context.Context, jobs []holdfast.Job) ([]view, error) {
 	held, err := a.held(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) views(ctx context.Context, jobs []holdfast.Job) ([]view, error) {
 	return list, nil
 }
 
-// held reports whether the gateway's breaker lets nothing through.
+// held reports whether the gateway's breaker holds all jobs.
 func (a *app) held(ctx context.Context) (bool, error) {
 	holds, err := a.jobs.Holds(ctx)
 	for _, h := range holds {
@@ -91,7 +91,7 @@ func (a *app) held(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-func (a *app) describe(ctx context.Context, job holdfast.Job, held, certain bool) (view, error) {
+func (a *app) describe(ctx context.Context, job holdfast.Job, held, verify bool) (view, error) {
 	if job.Kind == (Refusal{}).Kind() {
 		return a.describeRefusal(job)
 	}
@@ -99,12 +99,12 @@ func (a *app) describe(ctx context.Context, job holdfast.Job, held, certain bool
 	if err := json.Unmarshal(job.Args, &args); err != nil {
 		return view{}, err
 	}
-	v := a.outline(job)
+	v := a.basicView(job)
 	v.Filename, v.Mapping, v.Bytes, v.SHA256 = args.Name, args.Mapping, args.Bytes, args.SHA256
-	if err := a.tellTimes(ctx, &v, job); err != nil {
+	if err := a.addTimes(ctx, &v, job); err != nil {
 		return view{}, err
 	}
-	if err := a.tellFiles(ctx, &v, job, certain); err != nil {
+	if err := a.addFiles(ctx, &v, job, verify); err != nil {
 		return view{}, err
 	}
 	v.Held = held && job.State == holdfast.Queued && !job.DueAt.After(job.AsOf)
@@ -113,8 +113,8 @@ func (a *app) describe(ctx context.Context, job holdfast.Job, held, certain bool
 	return v, nil
 }
 
-// outline is what the job's own row says.
-func (a *app) outline(job holdfast.Job) view {
+// basicView returns what the job itself contains.
+func (a *app) basicView(job holdfast.Job) view {
 	v := view{
 		ID: job.ID.String(), Status: string(job.State), AttemptCount: job.Failures + job.Crashes, MaxAttempts: job.MaxAttempts, ManualRetryCount: job.Generation - 1,
 		CreatedAt: job.CreatedAt.UTC(), QueuedAt: job.CreatedAt.UTC(), UpdatedAt: job.CreatedAt.UTC(),
@@ -136,30 +136,29 @@ func (a *app) outline(job holdfast.Job) view {
 	case holdfast.Failed:
 		v.FailedAt = instant(job.FinishedAt)
 	}
-	if code, line := a.say(job); code != "" {
+	if code, line := a.publicFailure(job); code != "" {
 		v.ErrorCode, v.ErrorMessage = &code, &line
 	}
 	return v
 }
 
-// describeRefusal tells of a file that was not taken. It has failed from the first moment, whether or not the engine has got to it: what is told does
-// not depend on that.
+// describeRefusal describes a refused file. It counts as failed from the start: the view does not depend on whether the engine has run the job.
 func (a *app) describeRefusal(job holdfast.Job) (view, error) {
 	var args Refusal
 	if err := json.Unmarshal(job.Args, &args); err != nil {
 		return view{}, err
 	}
 	at := job.CreatedAt.UTC()
-	code, line := a.say(job)
-	hint := "This file was not taken: upload another one."
+	code, line := a.publicFailure(job)
+	hint := "This file was refused. Please upload another one."
 	return view{
 		ID: job.ID.String(), Status: string(holdfast.Failed), Filename: args.Name, Mapping: args.Mapping, Bytes: args.Bytes, ErrorCode: &code, ErrorMessage: &line,
 		CreatedAt: at, QueuedAt: at, FailedAt: &at, UpdatedAt: at, Source: fileNone, Result: fileNone, RetryHint: &hint,
 	}, nil
 }
 
-// tellTimes adds what only the story knows. A job that went straight has none to read.
-func (a *app) tellTimes(ctx context.Context, v *view, job holdfast.Job) error {
+// addTimes adds times from the job's history. A job without failures, crashes, interruptions and manual retries needs no read.
+func (a *app) addTimes(ctx context.Context, v *view, job holdfast.Job) error {
 	moved := func(at time.Time) {
 		if at = at.UTC(); at.After(v.UpdatedAt) {
 			v.UpdatedAt = at
@@ -198,12 +197,12 @@ func (a *app) tellTimes(ctx context.Context, v *view, job holdfast.Job) error {
 	return nil
 }
 
-// tellFiles adds what became of the job's PDF and XML.
-func (a *app) tellFiles(ctx context.Context, v *view, job holdfast.Job, certain bool) error {
-	kept, err := a.keptFiles(ctx, job, certain)
-	if err != nil && certain { // how the job stands can be told all the same
-		a.log.Warn("storage cannot be asked about a job's files", "event", "storage_away", "job_id", v.ID, "error", err.Error())
-		kept, err = a.keptFiles(ctx, job, false)
+// addFiles adds the state of the job's PDF and XML.
+func (a *app) addFiles(ctx context.Context, v *view, job holdfast.Job, verify bool) error {
+	kept, err := a.filesOf(ctx, job, verify)
+	if err != nil && verify { // the job's state can be shown without the storage
+		a.log.Warn("cannot check the files of a job in the storage", "event", "storage_away", "job_id", v.ID, "error", err.Error())
+		kept, err = a.filesOf(ctx, job, false)
 	}
 	if err != nil {
 		return err
@@ -225,23 +224,23 @@ func (a *app) tellFiles(ctx context.Context, v *view, job holdfast.Job, certain 
 	return nil
 }
 
-// retryHint says why a job cannot be retried; nil when it can.
+// retryHint returns why a job cannot be retried, or nil if it can.
 func retryHint(v *view) *string {
 	hint := ""
 	switch {
 	case v.Status != string(holdfast.Failed):
 		hint = "Only a failed conversion can be retried."
 	case v.Source == fileExpired:
-		hint = "The PDF was removed by retention: upload it again."
+		hint = "The PDF was removed by retention. Please upload it again."
 	case v.Source != fileAvailable:
-		hint = "The PDF is not there any more: upload it again."
+		hint = "The PDF no longer exists. Please upload it again."
 	default:
 		return nil
 	}
 	return &hint
 }
 
-// instant is a time as views tell it: null when it has not come.
+// instant returns a time for a view: nil when it is zero.
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -13,38 +13,39 @@ import (
 	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
-// A front is everything that is served: the API, the page, health and metrics.
-type front struct {
+// A webHandler serves everything: the API, the page, health checks and metrics.
+type webHandler struct {
 	*app
 	mux      *http.ServeMux
-	inner    http.Handler // the mux, behind what protects it
+	inner    http.Handler // the mux with protection against cross-origin requests
 	feed     *sse.Handler
-	draining atomic.Bool // about to end: answers on, and is not ready any more
-	health   health
-	offer    offer
-	banner   banner
+	draining atomic.Bool // the process is about to stop: it still answers, but is not ready
+
+	health        healthCache
+	mappingsCache mappingsCache
+	gatewayCache  gatewayCache
 }
 
-// handler is everything that is served. It is a *front: who ends it says so with Close, because those who follow events would stay for ever.
+// handler returns the *webHandler of this process. The caller must call Close before it stops the server, because event streams do not end by themselves.
 func (a *app) handler() (http.Handler, error) {
-	f := &front{app: a, mux: http.NewServeMux()}
+	f := &webHandler{app: a, mux: http.NewServeMux()}
 	var err error
-	if f.feed, err = a.events(); err != nil {
+	if f.feed, err = a.newFeed(); err != nil {
 		return nil, err
 	}
 	f.mountAPI()
 	f.mountHealth()
 	f.mux.Handle("/", f.page())
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.fail(w, otherSite)
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.writeError(w, otherSite)
 	}))
-	f.inner = guard.Handler(f.mux)
+	f.inner = protection.Handler(f.mux)
 	return f, nil
 }
 
-// mountAPI mounts what programs and the page's script ask. Whoever asks is somebody: a session, or the owner of a key.
-func (f *front) mountAPI() {
+// mountAPI mounts the API for programs and for the page's script. Every request has an owner: a session or that of an API key.
+func (f *webHandler) mountAPI() {
 	for pattern, do := range map[string]func(w http.ResponseWriter, r *http.Request, owner string) error{
 		"GET /api/jobs":               f.list,
 		"GET /api/jobs/{id}":          f.get,
@@ -61,52 +62,52 @@ func (f *front) mountAPI() {
 				err = do(w, r, owner)
 			}
 			if err != nil {
-				f.refused(w, r, err)
+				f.handleError(w, r, err)
 			}
 		})
 	}
 	f.mux.HandleFunc("POST /api/upload", f.upload)
-	f.mux.HandleFunc("/api/", f.nowhere)
+	f.mux.HandleFunc("/api/", f.notFound)
 }
 
-// ServeHTTP answers a request, and closes the books on it.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request, and logs and counts it.
+func (f *webHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.set.TrustProxy {
 		r = limit.FromProxy(r)
 	}
-	a := begin(w, r)
-	defer f.end(a, r)
+	a := newReply(w, r)
+	defer f.finish(a, r)
 	if !f.knownHost(r) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		f.fail(a, otherHost)
+		f.writeError(a, otherHost)
 		return
 	}
 	f.inner.ServeHTTP(a, r)
 }
 
-// Drain says that the process is about to end: it is not ready any more, and answers on.
-func (f *front) Drain() { f.draining.Store(true) }
+// Drain makes /readyz report that the process is about to stop. Requests are still answered.
+func (f *webHandler) Drain() { f.draining.Store(true) }
 
-// Close sends away those who follow events, and takes on no more of them.
-func (f *front) Close() error {
+// Close ends all event streams and refuses new ones.
+func (f *webHandler) Close() error {
 	f.Drain()
 	f.feed.Close()
 	return nil
 }
 
-// refused tells what went wrong. What is our fault goes to the log, whole; people see a line.
-func (f *front) refused(w http.ResponseWriter, r *http.Request, err error) {
-	told := faultOf(err)
-	if told.status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		f.log.Error("a request failed", "event", "request_failed", "request_id", answerOf(w).id, "method", r.Method, "path", pathOf(r), "error", err.Error())
+// handleError answers a request with an error. An error of the server is logged in full; the client sees one line.
+func (f *webHandler) handleError(w http.ResponseWriter, r *http.Request, err error) {
+	answer := apiErrorOf(err)
+	if answer.status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		f.log.Error("request failed", "event", "request_failed", "request_id", replyOf(w).id, "method", r.Method, "path", pathOf(r), "error", err.Error())
 	}
-	if answerOf(w).status != 0 { // an answer is under way: it can only be broken off, so that nobody takes it for whole
+	if replyOf(w).status != 0 { // part of an answer was sent: close the connection, so that the client does not take it as complete
 		panic(http.ErrAbortHandler)
 	}
-	f.fail(w, told)
+	f.writeError(w, answer)
 }
 
-// nowhere answers for paths that lead nowhere, and for those that lead somewhere with another method.
-func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers requests for unknown paths with 404, and for known paths with a wrong method with 405.
+func (f *webHandler) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 		other := r.Clone(r.Context())
@@ -116,18 +117,18 @@ func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		f.fail(w, noSuchPath)
+		f.writeError(w, noSuchPath)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	f.fail(w, fault{code: codeUnknown, status: http.StatusMethodNotAllowed, line: "This path is asked with " + strings.Join(allowed, " or ") + "."})
+	f.writeError(w, apiError{code: codeUnknown, status: http.StatusMethodNotAllowed, line: "Use " + strings.Join(allowed, " or ") + " for this path."})
 }
 
-// answer writes what comes back, as JSON.
-func answer(w http.ResponseWriter, status int, value any) error {
+// writeJSON answers a request with a value as JSON.
+func writeJSON(w http.ResponseWriter, status int, value any) error {
 	var text bytes.Buffer
-	enc := json.NewEncoder(&text) // it ends with a line break, for whoever asks from a shell
-	enc.SetEscapeHTML(false)      // it is JSON, said to be JSON, and sniffed by nobody
+	enc := json.NewEncoder(&text) // it ends with a line break, which is convenient in a shell
+	enc.SetEscapeHTML(false)      // the content type is JSON and browsers must not sniff it (nosniff)
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
@@ -135,6 +136,6 @@ func answer(w http.ResponseWriter, status int, value any) error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(text.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // whoever went away does not miss it
+	_, _ = w.Write(text.Bytes()) // the client may be gone
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 )
 
-// shaky is a place for files that fails when it is told to.
+// shaky is a file storage that fails when the test says so.
 type shaky struct {
 	blob.Store
 	mu       sync.Mutex
@@ -99,7 +99,7 @@ func TestAPDFBecomesXML(t *testing.T) {
 	})
 }
 
-// C10; 000 section 8: a result that is there is success, and nobody is asked for it again.
+// C10; 000 section 8: an existing result is success, and the gateway is not called again.
 func TestAnAttemptThatFindsTheResultIsDone(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
@@ -116,8 +116,8 @@ func TestAnAttemptThatFindsTheResultIsDone(t *testing.T) {
 	})
 }
 
-// Nothing is ever overwritten: whoever is second to finish takes the first one's XML for the job's.
-func TestWhoIsSecondToFinishKeepsTheFirstXML(t *testing.T) {
+// Nothing is ever overwritten: the second attempt to finish uses the XML of the first.
+func TestTheSecondAttemptToFinishKeepsTheFirstXML(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		first := xmlOf("text", 1)
@@ -138,7 +138,7 @@ func TestWhoIsSecondToFinishKeepsTheFirstXML(t *testing.T) {
 }
 
 // C3: XML is written whole or not at all.
-func TestAnAnswerThatIsNoWholeXMLIsTheGatewaysTroubleAndLeavesNothing(t *testing.T) {
+func TestAnAnswerThatIsNotCompleteXMLIsAGatewayErrorAndLeavesNothing(t *testing.T) {
 	half := func(_ int, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, "<document><page>")
@@ -173,13 +173,13 @@ func TestAnAnswerThatIsNoWholeXMLIsTheGatewaysTroubleAndLeavesNothing(t *testing
 	}
 }
 
-func TestXMLIsWholeOrNot(t *testing.T) {
+func TestXMLIsCheckedForCompleteness(t *testing.T) {
 	for text, whole := range map[string]bool{
 		"<a/>": true, "\ufeff<?xml version=\"1.0\"?>\n<!-- x --><a><b>x</b>&amp;</a>\n<!-- y -->\n": true,
 		"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>\xe4</a>": true, "<x:a xmlns:x=\"urn:x\"/>": true,
 		"<a>": false, "</a>": false, "a": false, "<a/>a": false, "<a/><a/>": false, "": false, "<a>&nbsp;</a>": false, "<a b=c/>": false, "<a>\x00</a>": false,
 	} {
-		if err := wholeXML(strings.NewReader(text)); (err == nil) != whole {
+		if err := checkXML(strings.NewReader(text)); (err == nil) != whole {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestAnAnswerWithoutEndIsCutOff(t *testing.T) {
 	}
 }
 
-// 000 section 10: a source that retention took makes the job fail as EXPIRED, at once.
+// 000 section 10: a job whose source was deleted by retention fails at once with EXPIRED.
 func TestAConversionWithoutItsPDFFailsAsExpired(t *testing.T) {
 	s := newScene(t, "")
 	id := s.enters(1)
@@ -209,8 +209,8 @@ func TestAConversionWithoutItsPDFFailsAsExpired(t *testing.T) {
 	expect(t, "calls", len(s.gateway.calls()), 0)
 }
 
-// C3: trouble with our own files is IO_ERROR, and never counts against the gateway.
-func TestLocalTroubleIsNotBlamedOnTheGateway(t *testing.T) {
+// C3: an error of our file storage is IO_ERROR, and never counts against the gateway.
+func TestAStorageErrorIsNotBlamedOnTheGateway(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.CircuitWindow = 2 })
 	uploads := &shaky{Store: s.uploads}
 	s.app.uploads = uploads
@@ -226,8 +226,8 @@ func TestLocalTroubleIsNotBlamedOnTheGateway(t *testing.T) {
 	expect(t, "calls", len(s.gateway.calls()), 0)
 }
 
-// A PDF that breaks off while it is sent is our trouble too, whatever the gateway made of it.
-func TestAPDFThatCannotBeReadToItsEndIsLocalTrouble(t *testing.T) {
+// A PDF whose reading fails while it is sent is a storage error too, whatever the gateway answers.
+func TestAPDFThatCannotBeReadToItsEndIsAStorageError(t *testing.T) {
 	s := newScene(t, "", func(set *settings) { set.RetryMaxAttempts = 1 })
 	s.app.uploads = torn{s.uploads}
 	s.works()
@@ -236,10 +236,10 @@ func TestAPDFThatCannotBeReadToItsEndIsLocalTrouble(t *testing.T) {
 	s.oneXML()
 }
 
-// torn is a place whose files break off.
+// torn is a file storage whose reads fail after some bytes.
 type torn struct{ blob.Store }
 
-// Open answers with a file that breaks off.
+// Open returns a file whose reads fail after some bytes.
 func (s torn) Open(ctx context.Context, key string) (*blob.File, error) {
 	file, err := s.Store.Open(ctx, key)
 	if err != nil {
@@ -262,12 +262,12 @@ func (f *tornFile) Read(p []byte) (int, error) {
 }
 
 // 000 section 6: the gateway's own words are appended where they are safe.
-func TestWhatTheGatewaySaidAboutAFileIsTold(t *testing.T) {
+func TestTheGatewaysMessageIsInTheFailure(t *testing.T) {
 	s := newScene(t, "")
 	s.gateway.says(406, `{"code":"INVALID_MAPPING","message":"Unsupported mapping."}`)
 	s.works()
 	job := s.becomes(s.enters(1), holdfast.Failed)
-	code, line := s.say(job)
+	code, line := s.publicFailure(job)
 	expect(t, "code", code, codeGW4XX)
 	expect(t, "line", line, "Couldn’t convert this file with the selected mapping. Unsupported mapping.")
 	expect(t, "context", fmt.Sprint(job.LastFailure.Context["gateway_http_status"], job.LastFailure.Context["gateway_code"]), "406INVALID_MAPPING")
@@ -305,14 +305,14 @@ func TestAProcessWorksOnItsOwnQueuesOnly(t *testing.T) {
 	s.becomes(id, holdfast.Complete)
 }
 
-// A panic in the middle of it all is one job's trouble, and shows as UNKNOWN.
+// A panic affects one job only, and is shown as UNKNOWN.
 func TestAPanicShowsAsUnknown(t *testing.T) {
 	s := newScene(t, "")
 	s.app.uploads = explosive{s.uploads}
 	s.works()
 	id := s.enters(1)
 	job := s.becomes(id, holdfast.Failed)
-	code, line := s.say(job)
+	code, line := s.publicFailure(job)
 	expect(t, "shown", code+": "+line, "UNKNOWN: Something unexpected went wrong.")
 }
 
@@ -321,7 +321,7 @@ type explosive struct{ blob.Store }
 // Open panics.
 func (explosive) Open(context.Context, string) (*blob.File, error) { panic("/srv/secret: boom") }
 
-// What is large goes through without being held in memory, and comes out whole.
+// A large answer is streamed without being held in memory, and is complete.
 func TestALargeAnswerIsKeptWhole(t *testing.T) {
 	const pages = 200_000
 	var sent atomic.Int64
@@ -345,7 +345,7 @@ func TestALargeAnswerIsKeptWhole(t *testing.T) {
 	expect(t, "sha256", resultOf(t, job).SHA256, sha(text))
 }
 
-// afterwards does something when a file was put, and then lets nobody hear of it.
+// afterwards calls a function after a file was written, and then hides the success.
 type afterwards struct {
 	blob.Store
 	do func()

@@ -1,5 +1,5 @@
-// Asynq on Redis as a contender. How durable its jobs are is the server's setting (appendonly, appendfsync), not Asynq's: it
-// is asked for and said in the settings.
+// Asynq on Redis as a contender. The durability of its jobs is a setting of the server (appendonly, appendfsync), not of Asynq: it
+// is read and printed in the settings.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 const (
 	version = "0.26.0"
 	queue   = "default"
-	adders  = 64 // it has no bulk call, so this many goroutines call its only one
+	adders  = 64 // goroutines; Asynq has no bulk call
 	pool    = 100
 
-	// Asynq polls and warns that a short interval loads the server, so it is not shorter than it has to be. Its own defaults
-	// are 1 s for jobs that are due and 5 s for those that wait for a retry.
+	// Asynq polls, and warns that a short interval loads the server, so the interval is no shorter than needed. Its defaults are 1 s for due jobs and
+	// 5 s for jobs that wait for a retry.
 	poll      = 10 * time.Millisecond
 	retryPoll = 10 * time.Millisecond
 )
@@ -45,13 +45,13 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	c.client = asynq.NewClientFromRedisClient(c.redis)
 	var err error
 	if c.server, err = server(ctx, c.redis); err != nil {
-		return nil, fmt.Errorf("start a redis-server and give its host:port as -store: %w", err)
+		return nil, fmt.Errorf("start a redis-server and pass its host:port as -store: %w", err)
 	}
 	c.payload, err = json.Marshal(map[string]string{"text": measure.Text})
 	return c, err
 }
 
-// server is the version of the server and how it makes things durable.
+// server returns the version of the server and its settings for durability.
 func server(ctx context.Context, r *redis.Client) (string, error) {
 	info, err := r.Info(ctx, "server").Result()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *contender) Work(ctx context.Context, do func(attempt int) error) error 
 	return nil
 }
 
-// Complete counts what is left, because Asynq deletes what is complete unless it is told to retain it.
+// Complete counts the jobs that are left, because Asynq deletes complete jobs unless retention is set.
 func (c *contender) Complete(context.Context) (int, error) {
 	info, err := asynq.NewInspectorFromRedisClient(c.redis).GetQueueInfo(queue)
 	if errors.Is(err, asynq.ErrQueueNotFound) {

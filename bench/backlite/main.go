@@ -17,13 +17,13 @@ import (
 
 const version = "0.6.0"
 
-// noop is a job with a number that tells it from all others.
+// noop is a job with a unique number.
 type noop struct {
 	Text   string `json:"text"`
 	Number int64  `json:"number"`
 }
 
-// Config asks for a retry at once, and for no retention, which is backlite's default.
+// Config sets an immediate retry and no retention, which is backlite's default.
 func (noop) Config() backlite.QueueConfig {
 	return backlite.QueueConfig{Name: "noop", MaxAttempts: 25}
 }
@@ -33,7 +33,7 @@ type contender struct {
 	db      *sql.DB
 	client  *backlite.Client
 	number  atomic.Int64
-	failed  sync.Map // the attempts so far of jobs that failed, because backlite does not tell
+	failed  sync.Map // attempts of failed jobs, because backlite does not pass them
 }
 
 func main() { measure.Main(open) }
@@ -43,7 +43,7 @@ func open(_ context.Context, o measure.Options) (measure.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // many would only wait for the lock of the one that writes
+	db.SetMaxOpenConns(1) // more would only wait for the write lock
 	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: o.Slots, ReleaseAfter: 10 * time.Minute})
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *contender) AddOne(ctx context.Context) error {
 	return err
 }
 
-// Work must not let ctx reach the dispatcher: its end would cut off what is being settled.
+// Work does not pass ctx to the dispatcher: its end would interrupt jobs that are being settled.
 func (c *contender) Work(ctx context.Context, do func(attempt int) error) error {
 	c.client.Register(backlite.NewQueue(func(_ context.Context, job noop) error {
 		attempt := 1
@@ -93,7 +93,7 @@ func (c *contender) Work(ctx context.Context, do func(attempt int) error) error 
 	return nil
 }
 
-// Complete counts what is left, because backlite deletes what is complete.
+// Complete counts the jobs that are left, because backlite deletes complete jobs.
 func (c *contender) Complete(ctx context.Context) (left int, err error) {
 	err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM backlite_tasks").Scan(&left)
 	return -left, err

@@ -20,15 +20,15 @@ const (
 	version = "0.4.0"
 	kind    = "noop"
 
-	poll = time.Millisecond // its default is 100 ms, its examples take 10 ms
+	poll = time.Millisecond // its default is 100 ms, its examples use 10 ms
 
-	// A failed job comes back when its message's timeout is over; the runner knows no other way. Every message that waits for
-	// that is read again by every receive, so short is good. Shorter, and jobs come back that are only waiting to be deleted.
+	// A failed job is retried when the timeout of its message is over; the runner has no other way. Every receive reads all messages that wait for that,
+	// so a short timeout is good. With a shorter one, jobs that only wait for their deletion would run again.
 	timeout  = 250 * time.Millisecond
 	attempts = 25
 )
 
-// schema is what goqite asks its users to run. It brings none itself.
+// schema is the schema from goqite's documentation. The module does not contain it.
 const schema = `
 CREATE TABLE IF NOT EXISTS goqite (
 	id       TEXT PRIMARY KEY DEFAULT ('m_' || lower(hex(randomblob(16)))),
@@ -50,7 +50,7 @@ type contender struct {
 	db      *sql.DB
 	queue   *goqite.Queue
 	number  atomic.Int64
-	failed  sync.Map // the attempts so far of jobs that failed, because the runner does not tell
+	failed  sync.Map // attempts of failed jobs, because the runner does not pass them
 }
 
 func main() { measure.Main(open) }
@@ -60,7 +60,7 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // its own advice
+	db.SetMaxOpenConns(1) // as its documentation recommends
 	db.SetMaxIdleConns(1)
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	return c, nil
 }
 
-// message is a job with a number that tells it from all others.
+// message is a job with a unique number.
 func (c *contender) message() goqite.Message {
 	body, _ := json.Marshal(struct {
 		Text   string `json:"text"`
@@ -118,7 +118,7 @@ func (c *contender) Work(ctx context.Context, do func(attempt int) error) error 
 	return nil
 }
 
-// Complete counts what is left, because goqite deletes what is complete.
+// Complete counts the jobs that are left, because goqite deletes complete jobs.
 func (c *contender) Complete(ctx context.Context) (left int, err error) {
 	err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM goqite").Scan(&left)
 	return -left, err

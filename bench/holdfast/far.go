@@ -17,20 +17,20 @@ import (
 	"github.com/holdfastdev/holdfast/server"
 )
 
-// A far store is one behind a server. Both are in this process, so its CPU time is that of the two ends together.
+// A far store is a store behind a server. Both are in this process, so its CPU time includes both ends.
 type far struct {
 	*api.Store
 	server *server.Server
 	web    *http.Server
 }
 
-// plenty are limits that nothing here reaches: what is measured is the way, not its gate keeper's patience.
+// plenty are limits that the benchmark does not reach: it measures the HTTP path, not the limits.
 var plenty = server.Limits{PerSecond: math.MaxInt32, InFlight: 4096, Running: 4096, Bytes: 1 << 30}
 
-// goFar serves a store on loopback, and comes back to it with a key as any worker does.
+// goFar serves a store on loopback, and connects to it with a key as any worker does.
 func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
 	desk := ops.New(near, ops.Config{})
-	_, text, err := desk.MakeKey(ctx, apikey.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: apikey.Worker}, ops.By{Actor: "bench", Reason: "a worker far from its store"})
+	_, text, err := desk.MakeKey(ctx, apikey.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: apikey.Worker}, ops.By{Actor: "bench", Reason: "benchmark over HTTP"})
 	if err != nil {
 		return nil, err
 	}
@@ -52,5 +52,5 @@ func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
 	return f, nil
 }
 
-// Close leaves the store that was served open.
+// Close stops the server and leaves its store open.
 func (f *far) Close() error { return errors.Join(f.Store.Close(), f.web.Close(), f.server.Close()) }

@@ -1,4 +1,4 @@
-// Holdfast as a contender, with every promise switched on: the settings are the defaults but for the number of slots.
+// Holdfast as a contender, with all guarantees enabled: the settings are the defaults except for the number of slots.
 package main
 
 import (
@@ -32,11 +32,11 @@ func (frozen) Kind() string { return "frozen" }
 
 type contender struct {
 	store      holdfast.Store
-	work       holdfast.Store // the way on which jobs come and go: the store itself, or a server in front of it
+	work       holdfast.Store // the store itself, or a server in front of it
 	slots      int
 	owners     int
 	added      int
-	dependency string // what the jobs call
+	dependency string // the dependency of the jobs
 }
 
 // remote is the contender on PostgreSQL.
@@ -78,24 +78,24 @@ func (c *contender) Schedule(ctx context.Context, jobs int) error {
 }
 
 func (c *contender) Hold(ctx context.Context, jobs int) error {
-	err := c.store.Pause(ctx, holdfast.Hold{Kind: frozen{}.Kind(), Actor: "bench", Reason: "a backlog that nobody may touch"})
+	err := c.store.Pause(ctx, holdfast.Hold{Kind: frozen{}.Kind(), Actor: "bench", Reason: "a held backlog"})
 	if err != nil {
 		return err
 	}
 	return c.add(ctx, jobs, frozen{measure.Text}, 0)
 }
 
-// Break adds jobs of many kinds and owners that all call something whose breaker is open.
+// Break adds jobs of many kinds and owners whose dependency has an open breaker.
 func (c *contender) Break(ctx context.Context, jobs int) error {
 	broken := *c
 	broken.dependency, broken.owners = "gateway", 100
 	if err := broken.add(ctx, jobs, noop{measure.Text}, 0); err != nil {
 		return err
 	}
-	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, ops.By{Actor: "bench", Reason: "a backlog that nobody may touch"})
+	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, ops.By{Actor: "bench", Reason: "a held backlog"})
 }
 
-// Retain runs jobs to their end; the engine keeps what has ended.
+// Retain runs jobs to their end; the engine keeps ended jobs.
 func (c *contender) Retain(ctx context.Context, jobs int) error {
 	if err := c.Add(ctx, jobs); err != nil {
 		return err

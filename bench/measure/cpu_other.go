@@ -2,5 +2,5 @@
 
 package measure
 
-// cpuSeconds is not known here.
+// cpuSeconds is not supported on this system.
 func cpuSeconds() float64 { return 0 }

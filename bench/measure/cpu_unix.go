@@ -4,7 +4,7 @@ package measure
 
 import "syscall"
 
-// cpuSeconds is what this process has used so far, in user mode and in the kernel.
+// cpuSeconds returns the CPU time of this process so far, in user mode and in the kernel.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

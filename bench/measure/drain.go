@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// A child is a worker process, seen from the one that started it.
+// A child is a worker process, as seen by its parent process.
 type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines *bufio.Scanner
 }
 
-// A line is one thing a child said. Its end is a line with err set, io.EOF after a clean one.
+// A line is one line of a child's output. At the end of the output err is set; it is io.EOF after a clean end.
 type line struct {
 	child int
 	word  string
@@ -40,7 +40,7 @@ func (r run) start(ctx context.Context, number int) (*child, error) {
 	}
 	c := &child{cmd: exec.CommandContext(ctx, self, arguments...)}
 	c.cmd.Stderr = os.Stderr
-	endWithUs(c.cmd)
+	endWithParent(c.cmd)
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (r run) start(ctx context.Context, number int) (*child, error) {
 	}
 	c.lines = bufio.NewScanner(out)
 	if l := c.next(); l.word != wordReady {
-		return nil, errors.Join(errors.New("a worker process did not get ready"), c.end())
+		return nil, errors.Join(errors.New("a worker process did not become ready"), c.end())
 	}
 	return c, nil
 }
@@ -77,8 +77,7 @@ func (c *child) end() error {
 	return c.cmd.Wait()
 }
 
-// drain adds jobs, then lets worker processes run until all have ended. The clock runs from "go" until all have stopped cleanly,
-// so that everything counted is settled.
+// drain adds jobs and runs worker processes until all jobs have ended. The time runs from "go" until all workers have stopped cleanly, so that all counted jobs are settled.
 func (s *session) drain(ctx context.Context) (Result, error) {
 	if err := s.c.Add(ctx, s.jobs); err != nil {
 		return Result{}, err
@@ -87,7 +86,7 @@ func (s *session) drain(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result, err := s.alone(ctx, func() (Result, error) { return s.crew(ctx) })
+	result, err := s.exclusively(ctx, func() (Result, error) { return s.runWorkers(ctx) })
 	if err != nil {
 		return Result{}, err
 	}
@@ -96,13 +95,13 @@ func (s *session) drain(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	if after-before != s.jobs {
-		return Result{}, fmt.Errorf("%d jobs were handled but the store knows %d more complete ones: this run does not count", s.jobs, after-before)
+		return Result{}, fmt.Errorf("%d jobs were handled but the store contains %d more complete ones: this run does not count", s.jobs, after-before)
 	}
 	return result, nil
 }
 
-// alone lets go of a store that is a file, so that the worker processes have it for themselves, and opens it again afterwards.
-func (s *session) alone(ctx context.Context, work func() (Result, error)) (Result, error) {
+// exclusively closes a store that is a file during the work, so that only the worker processes have it open, and opens it again afterwards.
+func (s *session) exclusively(ctx context.Context, work func() (Result, error)) (Result, error) {
 	if c, ok := s.c.(Server); ok {
 		release := func() {}
 		if s.snapshot {
@@ -115,7 +114,7 @@ func (s *session) alone(ctx context.Context, work func() (Result, error)) (Resul
 		return work()
 	}
 	if s.snapshot {
-		return Result{}, refusal("-snapshot")
+		return Result{}, unsupported("-snapshot")
 	}
 	if err := s.c.Close(); err != nil {
 		return Result{}, err
@@ -128,11 +127,11 @@ func (s *session) alone(ctx context.Context, work func() (Result, error)) (Resul
 	return result, errors.Join(failed, err)
 }
 
-// crew runs the worker processes.
-func (s *session) crew(ctx context.Context) (Result, error) {
-	var crew []*child
+// runWorkers runs the worker processes.
+func (s *session) runWorkers(ctx context.Context) (Result, error) {
+	var workers []*child
 	defer func() {
-		for _, c := range crew {
+		for _, c := range workers {
 			c.end()
 		}
 	}()
@@ -141,51 +140,51 @@ func (s *session) crew(ctx context.Context) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		crew = append(crew, c)
+		workers = append(workers, c)
 	}
 	result, end := s.begin(ctx)
-	for _, c := range crew {
+	for _, c := range workers {
 		if _, err := fmt.Fprintln(c.in, wordGo); err != nil {
 			return Result{}, err
 		}
 	}
-	err := listen(crew, s.jobs, &result)
+	err := listen(workers, s.jobs, &result)
 	return end(result, err)
 }
 
-// listen adds up what the children say, closes their inputs when all jobs have ended, and waits until all have stopped.
-func listen(crew []*child, jobs int, result *Result) error {
-	said := make(chan line)
-	for i, c := range crew {
+// listen adds up the counts of the children, closes their inputs when all jobs have ended, and waits until all have stopped.
+func listen(workers []*child, jobs int, result *Result) error {
+	output := make(chan line)
+	for i, c := range workers {
 		go func() {
 			for {
 				l := c.next()
 				l.child = i
-				said <- l
+				output <- l
 				if l.err != nil || l.word == wordStopped {
 					return
 				}
 			}
 		}()
 	}
-	ended, sum := make([]int, len(crew)), 0
+	ended, sum := make([]int, len(workers)), 0
 	var failed error
-	for working := len(crew); working > 0; {
-		l := <-said
+	for running := len(workers); running > 0; {
+		l := <-output
 		switch {
 		case l.word == wordStopped:
-			working--
+			running--
 			failed = errors.Join(failed, result.add(l.value))
 		case l.err != nil:
-			working--
-			failed = errors.Join(failed, fmt.Errorf("worker process %d ended on its own: %w", l.child+1, l.err))
+			running--
+			failed = errors.Join(failed, fmt.Errorf("worker process %d ended unexpectedly: %w", l.child+1, l.err))
 		case l.word == wordEnded:
 			sum -= ended[l.child]
 			failed = errors.Join(failed, json.Unmarshal(l.value, &ended[l.child]))
 			sum += ended[l.child]
 		}
 		if sum >= jobs || failed != nil {
-			for _, c := range crew {
+			for _, c := range workers {
 				c.in.Close()
 			}
 		}
@@ -194,10 +193,10 @@ func listen(crew []*child, jobs int, result *Result) error {
 }
 
 func (r *Result) add(value json.RawMessage) error {
-	var said report
-	err := json.Unmarshal(value, &said)
-	r.CPU += said.CPU
-	r.Idle = max(r.Idle, said.Idle)
-	r.Peak = max(r.Peak, said.Peak)
+	var usage workerUsage
+	err := json.Unmarshal(value, &usage)
+	r.CPU += usage.CPU
+	r.Idle = max(r.Idle, usage.Idle)
+	r.Peak = max(r.Peak, usage.Peak)
 	return err
 }

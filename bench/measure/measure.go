@@ -1,6 +1,5 @@
-// Package measure is what every contender of the benchmark has in common: the workloads, the clock around them, and one
-// line of JSON with the result. It knows no contender and needs no module, so each contender may need whatever versions it
-// needs.
+// Package measure is shared by all contenders of the benchmark: the workloads, their timing, and the result as one line of JSON. It imports no contender and no other
+// module, so that each contender can use the versions that it needs.
 package measure
 
 import (
@@ -14,26 +13,25 @@ import (
 	"time"
 )
 
-// Chunk is how many jobs a contender hands over in one bulk call.
+// Chunk is how many jobs a contender enqueues in one bulk call.
 const Chunk = 5000
 
 // Text pads the arguments of every job to about 200 bytes of JSON.
 var Text = strings.Repeat("holdfast ", 20)
 
-// Failed is what a handler returns in the failure workload.
+// Failed is the error of handlers in the failure workload.
 var Failed = errors.New("the other side was busy, try again")
 
 // A Contender is a job engine on one store.
 type Contender interface {
 	Add(ctx context.Context, jobs int) error // in bulk, due now
 	AddOne(ctx context.Context) error        // alone, due now, durable when it returns
-	// Work runs handlers until ctx ends, then stops cleanly: what was handled is settled when it returns, and the end of ctx is
-	// no error. do is the handler; attempt is 1 for a job's first try. When do returns an error the job is tried again as soon
-	// as the contender can.
+	// Work runs handlers until ctx ends, then stops cleanly: all handled jobs are settled when it returns, and the end of ctx is no error. do is the
+	// handler; attempt is 1 for the first attempt of a job. When do returns an error, the contender retries the job as soon as it can.
 	Work(ctx context.Context, do func(attempt int) error) error
-	// Complete is how many jobs the store says are complete. A store that forgets them answers minus the jobs still in it.
+	// Complete returns the number of complete jobs in the store. For a store that deletes them it returns minus the number of jobs that are left.
 	Complete(ctx context.Context) (int, error)
-	Settings() string // versions, workers, intervals, durability: what a sceptic would ask
+	Settings() string // versions, workers, intervals, durability
 	Close() error
 }
 
@@ -47,39 +45,39 @@ type Holder interface {
 	Hold(ctx context.Context, jobs int) error
 }
 
-// A Breaker can add jobs that an open circuit breaker keeps back.
+// A Breaker can add jobs that an open circuit breaker holds.
 type Breaker interface {
 	Break(ctx context.Context, jobs int) error
 }
 
-// A Retainer can fill its store with jobs that have ended and are kept.
+// A Retainer can add jobs that have ended and are kept.
 type Retainer interface {
 	Retain(ctx context.Context, jobs int) error
 }
 
 // A Server is a store on PostgreSQL.
 type Server interface {
-	// WAL is how far the write-ahead log has come, in bytes.
+	// WAL returns the position of the write-ahead log, in bytes.
 	WAL(ctx context.Context) (int64, error)
-	// Snapshot keeps everything deleted from now on visible to a transaction that is open until release.
+	// Snapshot opens a transaction whose snapshot keeps rows that are deleted from now on, until release is called.
 	Snapshot(ctx context.Context) (release func(), err error)
 }
 
-// Options say how a contender is to be opened.
+// Options are the options of a contender.
 type Options struct {
 	Store    string // a file, a URL or an address
 	Slots    int    // handlers at once
-	Owners   int    // among so many owners jobs are divided, in turn; 0: they have none
+	Owners   int    // number of owners among which jobs are distributed, in turn; 0: no owners
 	Told     bool   // every transition of every job is an event
-	Far      bool   // through a server on loopback, in the same process, instead of straight to the store
-	Defaults bool   // leave everything else as the contender's authors set it, instead of as they would for speed
+	Far      bool   // through a server on loopback, in the same process, instead of directly to the store
+	Defaults bool   // use the contender's default settings instead of settings for speed
 }
 
-// An Open opens a contender, and makes its store if there is none.
+// An Open opens a contender, and creates its store if needed.
 type Open func(ctx context.Context, o Options) (Contender, error)
 
-// A Result is one run. CPU is the workers' alone; the database server's is apart, and absent where there is none. Memory is
-// that of the largest worker. The percentiles are those of pick-up, or of the calls that enqueue one by one.
+// A Result is the result of one run. CPU is that of the workers; ServerCPU is that of the database server, if there is one. Memory is that of the largest worker. The
+// percentiles are those of pick-up, or of single enqueue calls.
 type Result struct {
 	Jobs      int     `json:"jobs"`
 	Seconds   float64 `json:"seconds"`
@@ -94,10 +92,10 @@ type Result struct {
 	Settings  string  `json:"settings,omitempty"`
 }
 
-// patience bounds a run that does not end by itself.
-const patience = 20 * time.Minute
+// maxRun ends a run that does not end by itself.
+const maxRun = 20 * time.Minute
 
-// A run is what the command line asks for.
+// A run is the parsed command line.
 type run struct {
 	Options
 	workload   string
@@ -116,28 +114,28 @@ type run struct {
 	open       Open
 }
 
-// Main runs one workload of one contender and prints its Result. The command that started it waits for that line.
+// Main runs one workload of one contender and prints its Result as one line of JSON, which the benchmark reads.
 func Main(open Open) {
 	r := run{open: open}
 	flag.StringVar(&r.workload, "workload", "drain", "prepare, enqueue, bulk, drain, failure or pickup")
 	flag.StringVar(&r.Store, "store", "", "a file, the URL of a database, or host:port")
-	flag.IntVar(&r.jobs, "jobs", 1000, "how many jobs")
-	flag.IntVar(&r.goroutines, "goroutines", 16, "enqueue: from how many goroutines")
-	flag.IntVar(&r.Slots, "slots", 100, "handlers at once")
-	flag.IntVar(&r.processes, "processes", 1, "drain and failure: how many worker processes")
+	flag.IntVar(&r.jobs, "jobs", 1000, "number of jobs")
+	flag.IntVar(&r.goroutines, "goroutines", 16, "enqueue: number of goroutines")
+	flag.IntVar(&r.Slots, "slots", 100, "number of concurrent handlers")
+	flag.IntVar(&r.processes, "processes", 1, "drain and failure: number of worker processes")
 	flag.IntVar(&r.scheduled, "scheduled", 0, "prepare: jobs due tomorrow")
 	flag.IntVar(&r.held, "held", 0, "prepare: jobs queued but paused")
 	flag.IntVar(&r.broken, "broken", 0, "prepare: jobs queued behind an open breaker")
-	flag.IntVar(&r.Owners, "owners", 0, "divide the jobs among so many owners")
+	flag.IntVar(&r.Owners, "owners", 0, "distribute the jobs among this many owners")
 	flag.BoolVar(&r.Told, "told", false, "write an event for every transition of every job")
 	flag.BoolVar(&r.Far, "far", false, "enqueue and work through a server on loopback")
 	flag.IntVar(&r.retained, "retained", 0, "prepare: jobs that ended and are kept")
 	flag.BoolVar(&r.snapshot, "snapshot", false, "drain: while a transaction holds an old snapshot (PostgreSQL)")
 	flag.BoolVar(&r.same, "same", false, "pickup: enqueue and work in one process")
 	flag.BoolVar(&r.Defaults, "defaults", false, "the contender's own default settings")
-	flag.IntVar(&r.server, "server", 0, "the database server's first process, whose CPU time is measured")
-	flag.StringVar(&r.profile, "profile", "", "a file for the CPU profile of what is timed")
-	flag.BoolVar(&r.worker, "worker", false, "be a worker process; only this program starts itself so")
+	flag.IntVar(&r.server, "server", 0, "process id of the database server, to measure its CPU time")
+	flag.StringVar(&r.profile, "profile", "", "a file for a CPU profile of the timed part")
+	flag.BoolVar(&r.worker, "worker", false, "run as a worker process; only the program itself uses this")
 	flag.Parse()
 	if err := r.main(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -147,9 +145,9 @@ func Main(open Open) {
 
 func (r run) main() error {
 	if flag.NArg() > 0 {
-		return fmt.Errorf("what is %q? Every argument is a flag", flag.Arg(0))
+		return fmt.Errorf("unexpected argument %q: all arguments are flags", flag.Arg(0))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), maxRun)
 	defer cancel()
 	c, err := r.open(ctx, r.Options)
 	if err != nil {

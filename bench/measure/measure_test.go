@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plain is a contender that only counts.
+// plain is a contender that only counts jobs.
 type plain struct{ added, complete atomic.Int64 }
 
 func (p *plain) Add(_ context.Context, jobs int) error {
@@ -63,7 +63,7 @@ func TestPickUpInOneProcessMeasuresEveryJob(t *testing.T) {
 
 func TestWhatAContenderCannotDoIsRefused(t *testing.T) {
 	for _, r := range []run{{workload: "prepare", scheduled: 1}, {workload: "prepare", held: 1}, {workload: "prepare", broken: 1}, {workload: "prepare", retained: 1}, {workload: "drain", snapshot: true}} {
-		if _, _, err := measured(t, r); err == nil || !strings.Contains(err.Error(), "does not know") {
+		if _, _, err := measured(t, r); err == nil || !strings.Contains(err.Error(), "does not support") {
 			t.Errorf("%+v is answered with %v", r, err)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// resident is what this process has in memory now, in MB.
+// resident returns the memory of this process, in MB.
 func resident() float64 { return status("VmRSS:") }
 
-// peak is the most it had since forgetPeak.
+// peak returns the maximum since forgetPeak.
 func peak() float64 { return status("VmHWM:") }
 
 func forgetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }

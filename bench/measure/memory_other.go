@@ -2,7 +2,7 @@
 
 package measure
 
-// Memory is not known here.
+// Memory is not measured on this system.
 
 func resident() float64 { return 0 }
 

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// warmup is how many jobs pass before the first one that counts: the worker has started by then, and statements are prepared.
+// warmup is the number of jobs before the first one that counts: by then the worker has started and statements are prepared.
 const warmup = 10
 
-// longest is how long a single job may take to be picked up before the run is given up.
-const longest = 30 * time.Second
+// pickupTimeout is how long a single job may take to be picked up before the run is aborted.
+const pickupTimeout = 30 * time.Second
 
-// pickup adds single jobs while a worker is idle and takes the time until their handlers start. Both processes read the same
-// clock.
+// pickup adds single jobs while a worker is idle and measures the time until their handlers start. Both processes use the same clock.
 func (s *session) pickup(ctx context.Context) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,36 +42,35 @@ func (s *session) pickup(ctx context.Context) (Result, error) {
 	return result, stop()
 }
 
-// spread says how milliseconds are spread.
+// spread sets the percentiles of durations in milliseconds.
 func (r *Result) spread(took []float64) {
 	slices.Sort(took)
 	r.P50, r.P95, r.P99 = percentile(took, 50), percentile(took, 95), percentile(took, 99)
 }
 
-// once is how many milliseconds pass between the call that adds a job and the start of its handler.
+// once returns the milliseconds between the call that adds a job and the start of its handler.
 func (s *session) once(ctx context.Context, started <-chan int64) (float64, error) {
 	begin := time.Now().UnixNano()
 	if err := s.c.AddOne(ctx); err != nil {
 		return 0, err
 	}
-	late := time.NewTimer(longest)
+	late := time.NewTimer(pickupTimeout)
 	defer late.Stop()
 	select {
 	case at, ok := <-started:
 		if !ok {
-			return 0, errors.New("the worker ended on its own")
+			return 0, errors.New("the worker ended unexpectedly")
 		}
 		return float64(at-begin) / 1e6, nil
 	case <-late.C:
-		return 0, fmt.Errorf("a job was not picked up within %v", longest)
+		return 0, fmt.Errorf("a job was not picked up within %v", pickupTimeout)
 	}
 }
 
-// idle starts a worker, in a process of its own unless both are to share this one. It answers the instants at which handlers
-// start.
+// idle starts a worker, in a separate process unless -same is set. The channel receives the times at which handlers start.
 func (s *session) idle(ctx context.Context) (started <-chan int64, stop func() error, err error) {
 	if s.same {
-		started, stop = s.inside(ctx)
+		started, stop = s.idleInProcess(ctx)
 		return started, stop, nil
 	}
 	c, err := s.start(ctx, 0)
@@ -82,42 +80,42 @@ func (s *session) idle(ctx context.Context) (started <-chan int64, stop func() e
 	if _, err := fmt.Fprintln(c.in, wordGo); err != nil {
 		return nil, nil, err
 	}
-	said := make(chan int64, 100)
+	times := make(chan int64, 100)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		defer close(said)
+		defer close(times)
 		for l := c.next(); l.err == nil; l = c.next() {
 			var at int64
 			if l.word == wordStarted && json.Unmarshal(l.value, &at) == nil {
-				said <- at
+				times <- at
 			}
 		}
 	}()
-	return said, func() error {
+	return times, func() error {
 		c.in.Close()
 		<-over
 		return c.cmd.Wait()
 	}, nil
 }
 
-func (s *session) inside(ctx context.Context) (started <-chan int64, stop func() error) {
+func (s *session) idleInProcess(ctx context.Context) (started <-chan int64, stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
-	said := make(chan int64, 100)
+	times := make(chan int64, 100)
 	over := make(chan error, 1)
 	go func() {
 		over <- s.c.Work(ctx, func(int) error {
-			said <- time.Now().UnixNano()
+			times <- time.Now().UnixNano()
 			return nil
 		})
 	}()
-	return said, func() error {
+	return times, func() error {
 		cancel()
 		return <-over
 	}
 }
 
-// percentile is the smallest value that so many percent of a sorted list do not exceed.
+// percentile returns the smallest value of a sorted list that the given percentage of values does not exceed.
 func percentile(sorted []float64, percent int) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ticks is how many units of CPU time a second has in what the kernel tells.
+// ticks is the number of units of CPU time per second in /proc.
 const ticks = 100
 
-// ServerSeconds is what a database server has used so far: its first process, the children that ended, and those that
-// run. A child that ends in the middle of the count would be missed, so it is counted again until none did.
+// ServerSeconds returns the CPU time of a database server so far: of its first process, of the children that have ended, and of those that run. A child that ends during
+// the count would be missed, so the count is repeated until no child has ended.
 func ServerSeconds(pid int) float64 {
 	if pid == 0 {
 		return 0
@@ -37,21 +37,21 @@ func children(pid int) (sum int) {
 	return sum
 }
 
-// Busy is for how many seconds the machine's cores have worked so far, for whomever; what a host took away counts as work.
+// Busy returns for how many seconds the machine's cores have worked so far, for all programs. Time that a host took away (steal) counts as work.
 func Busy() float64 {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
 	sum := 0
 	for i, field := range strings.Fields(line) {
 		n, _ := strconv.Atoi(field)
-		if i >= 1 && i <= 8 && i != 4 && i != 5 { // without idling and waiting for the disk
+		if i >= 1 && i <= 8 && i != 4 && i != 5 { // without idle and iowait
 			sum += n
 		}
 	}
 	return float64(sum) / ticks
 }
 
-// spent reads one process: its own time, that of its children that ended, and its parent.
+// spent returns the CPU time of a process, that of its ended children, and the id of its parent.
 func spent(pid string) (own, ended, parent int) {
 	text, _ := os.ReadFile("/proc/" + pid + "/stat")
 	_, rest, _ := strings.Cut(string(text), ") ")

@@ -2,8 +2,8 @@
 
 package measure
 
-// ServerSeconds is not known here.
+// ServerSeconds is not supported on this system.
 func ServerSeconds(int) float64 { return 0 }
 
-// Busy is not known here.
+// Busy is not supported on this system.
 func Busy() float64 { return 0 }

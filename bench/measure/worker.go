@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The words that the two processes exchange, a line each. A worker says ready and waits for go; while it works it says how many
-// jobs have ended, or, for pick-up, when a handler started; when its input is closed it stops and says stopped.
+// The words that the two processes exchange, one per line. A worker prints ready and waits for go. While it works it prints how many jobs have ended or, for pick-up, when a
+// handler started. When its input is closed it stops and prints stopped.
 const (
 	wordReady   = "ready"
 	wordGo      = "go"
@@ -24,45 +24,45 @@ const (
 	wordStopped = "stopped"
 )
 
-// beat is how often a worker says how many jobs have ended. It bounds how much later than the last job a run is stopped.
-const beat = 5 * time.Millisecond
+// progressInterval is how often a worker prints how many jobs have ended. A run is stopped at most this much later than its last job.
+const progressInterval = 5 * time.Millisecond
 
-// A report is what a worker process says about itself when it has stopped.
-type report struct {
+// A workerUsage is the CPU time and memory of a worker process, which it prints when it has stopped.
+type workerUsage struct {
 	CPU  float64
 	Idle float64
 	Peak float64
 }
 
-// A speaker writes whole lines to the process that started this one.
-type speaker struct {
+// A lineWriter writes whole lines to the parent process.
+type lineWriter struct {
 	sync.Mutex
 	w io.Writer
 }
 
-func (s *speaker) say(word string, value any) {
+func (s *lineWriter) print(word string, value any) {
 	text, _ := json.Marshal(value)
 	s.Lock()
 	defer s.Unlock()
 	fmt.Fprintln(s.w, word, string(text))
 }
 
-// work is the whole life of a worker process. When the process that started it goes away, its input ends and so does it.
+// work runs a worker process. When its parent process ends, its input ends and the worker stops.
 func (r run) work(ctx context.Context, c Contender) error {
-	out := &speaker{w: os.Stdout}
-	var said report
+	out := &lineWriter{w: os.Stdout}
+	var usage workerUsage
 	runtime.GC()
-	said.Idle = resident()
-	out.say(wordReady, 0)
+	usage.Idle = resident()
+	out.print(wordReady, 0)
 	in := bufio.NewReader(os.Stdin)
 	if line, err := in.ReadString('\n'); err != nil || line != wordGo+"\n" {
-		return errors.New("a worker process is started by the benchmark itself: leave -worker out")
+		return errors.New("only the benchmark starts worker processes: leave out -worker")
 	}
 	forgetPeak()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		in.ReadString('\n') // nothing comes: it ends with the input
+		in.ReadString('\n') // returns at the end of the input
 		stop()
 	}()
 	end, err := profile(r.profile)
@@ -71,27 +71,27 @@ func (r run) work(ctx context.Context, c Contender) error {
 	}
 	cpu := cpuSeconds()
 	err = r.handle(ctx, c, out)
-	said.CPU = cpuSeconds() - cpu
-	said.Peak = peak()
+	usage.CPU = cpuSeconds() - cpu
+	usage.Peak = peak()
 	end()
 	if err != nil {
 		return err
 	}
-	out.say(wordStopped, said)
+	out.print(wordStopped, usage)
 	return nil
 }
 
 // handle works until ctx ends.
-func (r run) handle(ctx context.Context, c Contender, out *speaker) error {
+func (r run) handle(ctx context.Context, c Contender, out *lineWriter) error {
 	if r.workload == "pickup" {
 		return c.Work(ctx, func(int) error {
-			out.say(wordStarted, time.Now().UnixNano())
+			out.print(wordStarted, time.Now().UnixNano())
 			return nil
 		})
 	}
 	var ended atomic.Int64
-	tell := time.NewTicker(beat)
-	defer tell.Stop()
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
@@ -99,10 +99,10 @@ func (r run) handle(ctx context.Context, c Contender, out *speaker) error {
 			select {
 			case <-over:
 				return
-			case <-tell.C:
+			case <-ticker.C:
 			}
 			if n := ended.Load(); n != last {
-				out.say(wordEnded, n)
+				out.print(wordEnded, n)
 				last = n
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A session is one run under way, in the process that hands out the work.
+// A session is one run, in the parent process.
 type session struct {
 	run
 	c Contender
@@ -31,18 +31,18 @@ func (s *session) measure(ctx context.Context) (result Result, err error) {
 	case "pickup":
 		result, err = s.pickup(ctx)
 	default:
-		err = fmt.Errorf("there is no workload %q: choose prepare, enqueue, bulk, drain, failure or pickup", s.workload)
+		err = fmt.Errorf("unknown workload %q: use prepare, enqueue, bulk, drain, failure or pickup", s.workload)
 	}
 	result.Settings = settings
 	return result, err
 }
 
-// prepare fills a store for runs to come.
+// prepare fills a store for later runs.
 func (s *session) prepare(ctx context.Context) (Result, error) {
 	begin := time.Now()
 	if c, ok := s.c.(Scheduler); s.scheduled > 0 {
 		if !ok {
-			return Result{}, refusal("-scheduled")
+			return Result{}, unsupported("-scheduled")
 		}
 		if err := c.Schedule(ctx, s.scheduled); err != nil {
 			return Result{}, err
@@ -50,7 +50,7 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 	}
 	if c, ok := s.c.(Holder); s.held > 0 {
 		if !ok {
-			return Result{}, refusal("-held")
+			return Result{}, unsupported("-held")
 		}
 		if err := c.Hold(ctx, s.held); err != nil {
 			return Result{}, err
@@ -58,7 +58,7 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 	}
 	if c, ok := s.c.(Breaker); s.broken > 0 {
 		if !ok {
-			return Result{}, refusal("-broken")
+			return Result{}, unsupported("-broken")
 		}
 		if err := c.Break(ctx, s.broken); err != nil {
 			return Result{}, err
@@ -66,7 +66,7 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 	}
 	if c, ok := s.c.(Retainer); s.retained > 0 {
 		if !ok {
-			return Result{}, refusal("-retained")
+			return Result{}, unsupported("-retained")
 		}
 		if err := c.Retain(ctx, s.retained); err != nil {
 			return Result{}, err
@@ -75,11 +75,11 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 	return Result{Jobs: s.scheduled + s.held + s.broken + s.retained, Seconds: time.Since(begin).Seconds()}, nil
 }
 
-func refusal(flag string) error {
-	return fmt.Errorf("this contender does not know %s: leave it out, or measure another", flag)
+func unsupported(flag string) error {
+	return fmt.Errorf("this contender does not support %s: leave it out, or measure another contender", flag)
 }
 
-// timed measures this process. It begins with a collected heap, so that nobody pays for what was prepared before.
+// timed measures work in this process. It begins with a garbage collection, so that the work does not pay for its preparation.
 func (s *session) timed(ctx context.Context, work func() error) (Result, error) {
 	runtime.GC()
 	stop, err := profile(s.profile)
@@ -94,7 +94,7 @@ func (s *session) timed(ctx context.Context, work func() error) (Result, error) 
 	return end(result, err)
 }
 
-// begin notes the clock, the database server's CPU time and its log; end says what has become of them.
+// begin records the time, the database server's CPU time and the position of its log. end adds the differences to the result.
 func (s *session) begin(ctx context.Context) (result Result, end func(Result, error) (Result, error)) {
 	wal, err := s.wal(ctx)
 	server, begin := ServerSeconds(s.server), time.Now()
@@ -124,7 +124,7 @@ func (s *session) wal(ctx context.Context) (int64, error) {
 	return 0, nil
 }
 
-// profile writes down where this process spends its time until stop.
+// profile writes a CPU profile of this process until stop.
 func profile(file string) (stop func(), err error) {
 	if file == "" {
 		return func() {}, nil
@@ -136,10 +136,10 @@ func profile(file string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
 }
 
-// enqueue adds jobs one at a time, and takes the time of each call as well as that of all.
+// enqueue adds jobs one at a time, and measures each call and the total.
 func (s *session) enqueue(ctx context.Context) (Result, error) {
 	took := make([]float64, s.jobs)
-	result, err := s.timed(ctx, func() error { return s.together(ctx, took) })
+	result, err := s.timed(ctx, func() error { return s.addConcurrently(ctx, took) })
 	if err != nil {
 		return Result{}, err
 	}
@@ -147,8 +147,8 @@ func (s *session) enqueue(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// together adds jobs one at a time from several goroutines, and writes down how many milliseconds each took.
-func (s *session) together(ctx context.Context, took []float64) error {
+// addConcurrently adds jobs one at a time from several goroutines, and stores the milliseconds of each call.
+func (s *session) addConcurrently(ctx context.Context, took []float64) error {
 	var group sync.WaitGroup
 	var left atomic.Int64
 	var failed atomic.Pointer[error]
@@ -172,7 +172,7 @@ func (s *session) together(ctx context.Context, took []float64) error {
 	return nil
 }
 
-// Chunks calls add for so many jobs at a time until all are added.
+// Chunks calls add with up to Chunk jobs at a time until all are added.
 func Chunks(jobs int, add func(n int) error) error {
 	for jobs > 0 {
 		n := min(jobs, Chunk)

@@ -19,7 +19,7 @@ const known = {
 
 const workloads = ["enqueue", "bulk", "drain", "failure", "pickup"];
 
-// What only contenders in Go can do.
+// Flags that only contenders in Go support.
 const refused = ["scheduled", "held", "retained", "snapshot", "defaults", "profile"];
 
 export function flags(words) {
@@ -27,7 +27,7 @@ export function flags(words) {
   while (words.length > 0) {
     const word = words.shift();
     const [, name, given] = /^--?([a-z]+)(?:=(.*))?$/s.exec(word) ?? [];
-    if (!(name in known)) throw new Error(`there is no flag ${word}`);
+    if (!(name in known)) throw new Error(`unknown flag ${word}`);
     run[name] = typeof known[name] === "boolean" ? (given ?? "true") === "true" : value(name, given ?? words.shift());
   }
   check(run);
@@ -37,16 +37,16 @@ export function flags(words) {
 function value(name, text) {
   if (typeof known[name] === "string") return text ?? "";
   const number = Number(text);
-  if (text === undefined || !Number.isInteger(number) || number < 0) throw new Error(`-${name} takes a whole number`);
+  if (text === undefined || !Number.isInteger(number) || number < 0) throw new Error(`-${name} must be a whole number`);
   return number;
 }
 
 function check(run) {
   if (!workloads.includes(run.workload)) {
-    throw new Error(`there is no workload "${run.workload}" here: choose ${workloads.join(", ")}`);
+    throw new Error(`unknown workload "${run.workload}": use ${workloads.join(", ")}`);
   }
   for (const name of refused) {
-    if (run[name]) throw new Error(`this contender does not know -${name}: leave it out, or measure another`);
+    if (run[name]) throw new Error(`this contender does not support -${name}: leave it out, or measure another contender`);
   }
-  if (!run.store.startsWith("postgres")) throw new Error("give the URL of a PostgreSQL database as -store");
+  if (!run.store.startsWith("postgres")) throw new Error("pass the URL of a PostgreSQL database as -store");
 }

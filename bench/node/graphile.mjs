@@ -11,7 +11,7 @@ const localQueue = 500;
 const pollInterval = 20;
 const maxPoolSize = 20;
 
-// The delay after a failure is its own and cannot be set: about e to the power of the attempt, in seconds.
+// The delay after a failure is fixed: about e to the power of the attempt, in seconds.
 const backoff = "retry after e^attempt s (fixed)";
 
 async function open({ store, slots }) {
@@ -46,7 +46,7 @@ async function open({ store, slots }) {
       await end;
       await runner.stop();
     },
-    // It deletes what is complete, so what is left is counted.
+    // It deletes complete jobs, so the remaining jobs are counted.
     complete: async () => -(await count(store, "SELECT count(*) FROM graphile_worker.jobs")),
     close: () => utils.release(),
   };

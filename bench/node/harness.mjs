@@ -1,23 +1,23 @@
-// What the Node contenders have in common: the command line, the workloads and the line of JSON with the result, as package
-// measure has them for Go. A peer is an object with
+// Shared by the Node contenders: the command line, the workloads and the line of JSON with the result, as package measure
+// does for Go. A peer is an object with
 //   add(n)          jobs in bulk, due now
 //   addOne()        one job, due now, durable when it returns
-//   work(end, run)  handlers until the promise end is kept, then a clean stop; run(attempt) throws when a job is to fail
-//   complete()      how many jobs the store says are complete; minus what is left, if it forgets them
-//   settings        a text for sceptics
+//   work(end, run)  runs handlers until the promise end is resolved, then stops cleanly; run(attempt) throws when a job must fail
+//   complete()      number of complete jobs in the store; minus the remaining jobs if it deletes complete ones
+//   settings        a text with versions and settings
 //   close()
 import { setTimeout as pause } from "node:timers/promises";
 import { flags } from "./flags.mjs";
 import { cpu, Log, serverCpu } from "./machine.mjs";
 import { Child, work } from "./worker.mjs";
 
-// How many jobs a peer is handed in one bulk call.
+// Number of jobs in one bulk call.
 export const chunk = 5000;
 
 // The arguments of every job, about 200 bytes of JSON.
 export const args = { text: "holdfast ".repeat(20) };
 
-// How many jobs pass before the first pick-up that counts.
+// Number of jobs before the first pick-up that counts.
 const warmup = 10;
 
 const longest = 30_000;
@@ -27,7 +27,7 @@ const patience = 20 * 60_000;
 export async function main(open) {
   try {
     const run = flags(process.argv.slice(2));
-    const late = setTimeout(() => fail(new Error("the run took too long and was given up")), patience);
+    const late = setTimeout(() => fail(new Error("the run took too long and was aborted")), patience);
     if (run.worker) {
       await work(await open(run), run);
     } else {
@@ -64,7 +64,7 @@ const workloads = {
   pickup,
 };
 
-// timed measures this process.
+// timed measures work in this process.
 async function timed(session, action) {
   const before = cpu();
   return clocked(session, async () => {
@@ -73,7 +73,7 @@ async function timed(session, action) {
   });
 }
 
-// clocked notes the clock, the database server's CPU time and its log around an action, and adds what it answers.
+// clocked measures the time, the database server's CPU time and its log during an action, and adds the action's result.
 async function clocked({ run, log }, action) {
   const wal = await log.position();
   const server = serverCpu(run.server);
@@ -85,7 +85,7 @@ async function clocked({ run, log }, action) {
   return used > 0 ? { ...result, server_cpu_seconds: used } : result;
 }
 
-// together adds jobs one at a time, so many at once.
+// together adds single jobs, several concurrently.
 async function together({ run, peer }) {
   let left = run.jobs;
   const one = async () => {
@@ -94,8 +94,8 @@ async function together({ run, peer }) {
   await Promise.all(Array.from({ length: run.goroutines }, one));
 }
 
-// drain adds jobs, then lets worker processes run until all have ended. The clock runs from "go" until all have stopped
-// cleanly, so that everything counted is settled.
+// drain adds jobs and runs worker processes until all jobs have ended. The time runs from "go" until all workers have stopped
+// cleanly, so that all counted jobs are settled.
 async function drain(session) {
   const { run, peer } = session;
   await peer.add(run.jobs);
@@ -105,7 +105,7 @@ async function drain(session) {
   const result = await clocked(session, () => untilAllEnded(crew, run.jobs));
   const grown = (await peer.complete()) - before;
   if (grown !== run.jobs) {
-    throw new Error(`${run.jobs} jobs were handled but the store knows ${grown} more complete ones: this run does not count`);
+    throw new Error(`${run.jobs} jobs were handled but the store contains ${grown} more complete ones: this run does not count`);
   }
   return result;
 }
@@ -125,7 +125,7 @@ async function untilAllEnded(crew, jobs) {
   };
 }
 
-// pickup adds single jobs while a worker is idle and takes the time until their handlers start.
+// pickup adds single jobs while a worker is idle and measures the time until their handlers start.
 async function pickup({ run, peer }) {
   const { started, stop } = run.same ? inside(peer) : await outside(run);
   const begin = process.hrtime.bigint();
@@ -144,7 +144,7 @@ async function pickup({ run, peer }) {
   return { jobs: run.jobs, seconds, p50_ms: percentile(took, 50), p95_ms: percentile(took, 95), p99_ms: percentile(took, 99) };
 }
 
-// outside is an idle worker in a process of its own. The system's clock for hrtime is one for all processes.
+// outside starts an idle worker in a separate process. hrtime uses the same clock in all processes.
 async function outside(run) {
   const child = new Child(run);
   await child.ready;
@@ -153,7 +153,7 @@ async function outside(run) {
   return { started, stop: () => (child.stop(), child.stopped) };
 }
 
-// inside is an idle worker in this process.
+// inside starts an idle worker in this process.
 function inside(peer) {
   let tell, end;
   const over = peer.work(new Promise((kept) => (end = kept)), () => tell(process.hrtime.bigint()));
@@ -173,7 +173,7 @@ async function soon(at) {
   }
 }
 
-// percentile is the smallest value that so many percent of a sorted list do not exceed.
+// percentile returns the smallest value of a sorted list that the given percentage of values does not exceed.
 function percentile(sorted, percent) {
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];
 }

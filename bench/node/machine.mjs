@@ -1,14 +1,14 @@
-// What the machine and the database say about a run.
+// Figures of the machine and the database for a run.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import pg from "pg";
 
-// cpu is what this process has used so far, in seconds.
+// cpu returns the CPU time of this process so far, in seconds.
 export function cpu() {
   const used = process.cpuUsage();
   return (used.user + used.system) / 1e6;
 }
 
-// resident is what this process has in memory now, in MB; peak is the most it had since forgetPeak.
+// resident returns the memory of this process, in MB; peak returns its maximum since forgetPeak.
 export const resident = () => status("VmRSS:");
 export const peak = () => status("VmHWM:");
 
@@ -16,7 +16,7 @@ export function forgetPeak() {
   try {
     writeFileSync("/proc/self/clear_refs", "5");
   } catch {
-    // Not Linux: the peak is not known there anyway.
+    // Not Linux: the peak is not available there.
   }
 }
 
@@ -25,11 +25,11 @@ function status(field) {
   return parseInt(rest, 10) / 1024;
 }
 
-// How many units of CPU time a second has in what the kernel tells.
+// Units of CPU time per second in /proc.
 const ticks = 100;
 
-// serverCpu is what a database server has used so far: its first process, the children that ended, and those that run. A child
-// that ends while the others are looked at would be missed, so then everything is looked at again.
+// serverCpu returns the CPU time of a database server so far: of its first process, of ended children and of running ones. A
+// child that ends during the count would be missed, so then the count is repeated.
 export function serverCpu(pid) {
   if (pid === 0) return 0;
   for (;;) {
@@ -76,7 +76,7 @@ export class Log {
     return log;
   }
 
-  // position is how far the log has come, in bytes.
+  // position returns the position of the log, in bytes.
   async position() {
     const { rows } = await this.client.query("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS bytes");
     return Number(rows[0].bytes);

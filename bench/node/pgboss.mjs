@@ -1,5 +1,5 @@
 // pg-boss on PostgreSQL as a contender. Its worker, work(), polls at most twice a second and is measured for pick-up; drains use
-// fetch() and complete() in batches, which is the fastest way it has.
+// fetch() and complete() in batches, which is its fastest way.
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
 import PgBoss from "pg-boss";
@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url);
 
 const queue = "noop";
 const max = 20;
-const size = 1000; // each fetch sorts everything that waits, so large batches are the cheap ones
+const size = 1000; // each fetch sorts all waiting jobs, so large batches are cheaper
 const pollingIntervalSeconds = 0.5; // the shortest it allows
 
 async function open({ store, slots, workload, worker }) {
@@ -55,7 +55,7 @@ async function drain(peer, end, run) {
   }
 }
 
-// batch runs what one fetch brings and settles it. It answers whether there was anything.
+// batch runs and settles the jobs of one fetch. It returns whether there were any.
 async function batch({ boss, failing }, run) {
   const jobs = await boss.fetch(queue, { batchSize: size, includeMetadata: failing });
   const complete = [];

@@ -1,14 +1,13 @@
-// A worker process, seen from inside and from the process that started it. They exchange lines: a worker says ready and waits
-// for go; while it works it says how many jobs have ended, or when a handler started; when its input ends it stops and says
-// stopped.
+// A worker process, and its parent's view of it. They exchange lines: a worker prints ready and waits for go; while it works it
+// prints how many jobs have ended, or when a handler started; when its input ends it stops and prints stopped.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { cpu, forgetPeak, peak, resident } from "./machine.mjs";
 
-// How often a worker says how many jobs have ended, in ms. It bounds how much later than the last job a run is stopped.
+// How often a worker prints how many jobs have ended, in ms. A run is stopped at most this much later than its last job.
 const beat = 2;
 
-// work is the whole life of a worker process. When the process that started it goes away, its input ends and so does it.
+// work runs a worker process. When its parent process ends, its input ends and the worker stops.
 export async function work(peer, run) {
   const idle = resident();
   const { go, end } = orders();
@@ -61,7 +60,7 @@ export class Child {
     this.process = spawn(process.execPath, words, { stdio: ["pipe", "pipe", "inherit"] });
     this.ready = new Promise((kept, broken) => this.#listen("ready", kept, broken));
     this.stopped = new Promise((kept, broken) => this.#listen("stopped", kept, broken));
-    this.stopped.catch(() => {}); // whoever waits for ready hears of it too
+    this.stopped.catch(() => {}); // the promise of ready is rejected too
     createInterface({ input: this.process.stdout }).on("line", (line) => this.#hear(line));
   }
 
@@ -69,7 +68,7 @@ export class Child {
 
   #listen(word, kept, broken) {
     this.#waiting[word] = kept;
-    this.process.once("close", () => broken(new Error("a worker process ended on its own")));
+    this.process.once("close", () => broken(new Error("a worker process ended unexpectedly")));
   }
 
   #hear(line) {
@@ -90,7 +89,7 @@ export class Child {
     this.process.stdin.write("go\n");
   }
 
-  // stop lets the child's input end, which tells it to stop.
+  // stop closes the child's input, which makes it stop.
   stop() {
     this.process.stdin.end();
   }

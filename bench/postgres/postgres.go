@@ -1,5 +1,5 @@
-// Package postgres is what the contenders on PostgreSQL have in common: asking the server how much it logs, and holding a
-// snapshot as a forgotten transaction or a long backup would.
+// Package postgres is shared by the contenders on PostgreSQL: it reads the position of the write-ahead log, and holds a snapshot as a forgotten transaction or a long
+// backup does.
 package postgres
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Server is known by its URL. It opens a connection for every question, so that it never competes with a contender's own.
+// A Server is a PostgreSQL server. It opens a connection for each query, so that it does not compete with the contender's connections.
 type Server struct{ URL string }
 
-// WAL is how far the write-ahead log has come, in bytes.
+// WAL returns the position of the write-ahead log, in bytes.
 func (s Server) WAL(ctx context.Context) (n int64, err error) {
 	err = s.ask(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint", &n)
 	return n, err
 }
 
-// Snapshot opens a transaction that sees the database as it is now, and so keeps everything deleted from now on, until release.
+// Snapshot opens a transaction with a snapshot of the database, which keeps rows that are deleted from now on, until release is called.
 func (s Server) Snapshot(ctx context.Context) (release func(), err error) {
 	c, err := pgx.Connect(ctx, s.URL)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s Server) Snapshot(ctx context.Context) (release func(), err error) {
 	var n int
 	tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err == nil {
-		err = tx.QueryRow(ctx, "SELECT count(*) FROM pg_class").Scan(&n) // the snapshot is taken by the first question
+		err = tx.QueryRow(ctx, "SELECT count(*) FROM pg_class").Scan(&n) // the first query takes the snapshot
 	}
 	if err != nil {
 		c.Close(ctx)
@@ -36,7 +36,7 @@ func (s Server) Snapshot(ctx context.Context) (release func(), err error) {
 	return func() { c.Close(ctx) }, nil
 }
 
-// Version is what the server calls itself, with what decides about durability.
+// Version returns the server's version and its settings for durability.
 func (s Server) Version(ctx context.Context) string {
 	var version, commit, fsync string
 	err := s.ask(ctx, "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync')", &version, &commit, &fsync)

@@ -88,7 +88,7 @@ func (c *contender) Schedule(ctx context.Context, jobs int) error {
 	return c.add(ctx, jobs, &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})
 }
 
-// add uses the client's fastest way, which is COPY.
+// add uses the client's fastest call, which is COPY.
 func (c *contender) add(ctx context.Context, jobs int, options *river.InsertOpts) error {
 	return measure.Chunks(jobs, func(n int) error {
 		params := make([]river.InsertManyParams, n)

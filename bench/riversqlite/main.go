@@ -1,5 +1,5 @@
-// River on an SQLite file as a contender. It is a module of its own because the newest release of this driver that can be
-// had (v0.47.0) does not build with the River that the PostgreSQL contender uses.
+// River on an SQLite file as a contender. It is a module of its own because the newest available release of this driver (v0.47.0)
+// does not build with the River that the PostgreSQL contender uses.
 package main
 
 import (
@@ -46,13 +46,13 @@ type contender struct {
 
 func main() { measure.Main(open) }
 
-// open asks for the same durability as Holdfast's own store: what is acknowledged is on the disk.
+// open sets the same durability as Holdfast's store: acknowledged jobs are on the disk.
 func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	pool, err := sql.Open("sqlite", "file:"+o.Store+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)")
 	if err != nil {
 		return nil, err
 	}
-	pool.SetMaxOpenConns(1) // the driver's own advice
+	pool.SetMaxOpenConns(1) // as the driver's documentation recommends
 	driver := riversqlite.New(pool)
 	migrator, err := rivermigrate.New(driver, nil)
 	if err != nil {

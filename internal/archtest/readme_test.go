@@ -13,7 +13,7 @@ import (
 //	<!-- example: examples/welcome/main.go -->
 //	```go
 //
-// The block must equal what stands in that file between a line "// README start" and a line "// README end", or the
+// The block must equal the text of that file between a line "// README start" and a line "// README end", or the
 // whole file where there are no such lines.
 var example = regexp.MustCompile("(?sm)^<!-- example: (\\S+) -->\n+```[a-z]*\n(.*?)\n```$")
 
@@ -28,27 +28,27 @@ func TestTheCodeInThePagesIsTheCodeThatRuns(t *testing.T) {
 	}
 }
 
-func outdated(s source, read func(string) (string, error)) (bad []complaint) {
+func outdated(s source, read func(string) (string, error)) (bad []violation) {
 	blocks := example.FindAllStringSubmatchIndex(s.text, -1)
 	if markers := len(anyMarker.FindAllString(s.text, -1)); markers != len(blocks) {
-		bad = append(bad, s.complain(1, "%d example markers but %d code blocks: put each marker on the line before its block", markers, len(blocks)))
+		bad = append(bad, s.violation(1, "%d example markers but %d code blocks: put each marker on the line before its block", markers, len(blocks)))
 	}
 	for _, at := range blocks {
 		name, shown := s.text[at[2]:at[3]], s.text[at[4]:at[5]]
 		line := 1 + strings.Count(s.text[:at[0]], "\n")
 		text, err := read(name)
 		if err != nil {
-			bad = append(bad, s.complain(line, "the example %s cannot be read: %v", name, err))
+			bad = append(bad, s.violation(line, "the example %s cannot be read: %v", name, err))
 			continue
 		}
 		if want := excerpt(text); strings.TrimSpace(shown) != want {
-			bad = append(bad, s.complain(line, "the code differs from %s: copy this into the block:\n%s", name, want))
+			bad = append(bad, s.violation(line, "the code differs from %s: copy this into the block:\n%s", name, want))
 		}
 	}
 	return bad
 }
 
-// excerpt cuts out the marked part and takes its indentation away.
+// excerpt returns the marked part without its indentation.
 func excerpt(text string) string {
 	_, after, found := strings.Cut(text, "// README start\n")
 	if found {

@@ -9,29 +9,33 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// A source is one Go file, parsed whatever system it is meant for.
+// A source is one file of the repository. Go files are parsed whatever their build constraints.
 type source struct {
 	path string // from the root of the repository, with slashes
 	text string
 	set  *token.FileSet
-	file *ast.File
+	file *ast.File // nil unless it is a Go file
 
-	bubbles bool // the tests of its package run in bubbles of testing/synctest
+	ownModule bool // it belongs to a module other than the root's and apps, such as bench
+	synctest  bool // the tests of its package use testing/synctest
 }
 
-func (s source) room() string { return path.Dir(s.path) }
-func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
-func (s source) isLaws() bool {
-	return s.isTest() || s.room() == "store/storetest" || s.room() == "ops/opstest"
+func (s source) folder() string { return path.Dir(s.path) }
+func (s source) isTest() bool   { return strings.HasSuffix(s.path, "_test.go") }
+
+// isTestCode also covers the conformance tests, which are ordinary packages so that every store can run them.
+func (s source) isTestCode() bool {
+	return s.isTest() || s.folder() == "store/storetest" || s.folder() == "ops/opstest"
 }
 
 func (s source) line(n ast.Node) int { return s.set.Position(n.Pos()).Line }
 func (s source) last(n ast.Node) int { return s.set.Position(n.End()).Line }
 
-// parse makes a source of a text, for the real files and for the house's own tests.
+// parse makes a source of a text: of a file, or of an example in this package's own tests.
 func parse(name, text string) (source, error) {
 	s := source{path: name, text: text}
 	if !strings.HasSuffix(name, ".go") {
@@ -40,11 +44,11 @@ func parse(name, text string) (source, error) {
 	s.set = token.NewFileSet()
 	file, err := parser.ParseFile(s.set, name, text, parser.ParseComments)
 	s.file = file
-	s.bubbles = strings.Contains(text, `"testing/synctest"`)
+	s.synctest = strings.Contains(text, `"testing/synctest"`)
 	return s, err
 }
 
-// root is the folder of the repository.
+// root returns the folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -52,66 +56,103 @@ func root(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		t.Fatalf("the house must stand two folders below the root of the repository: %v", err)
+		t.Fatalf("archtest must be two folders below the root of the repository: %v", err)
 	}
 	return dir
 }
 
-// files reads the files of the root module and of the applications whose names end in one of the endings. Other modules inside keep their own house.
-func files(t *testing.T, endings ...string) []source {
+// files returns the files of the root module and of the applications whose names end in one of the endings.
+func files(t *testing.T, endings ...string) (found []source) {
 	t.Helper()
-	dir := root(t)
-	var found []source
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	for _, s := range allFiles(t, endings...) {
+		if !s.ownModule {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// allFiles returns the files of every module of the repository whose names end in one of the endings.
+func allFiles(t *testing.T, endings ...string) (found []source) {
+	t.Helper()
+	all, err := repository()
+	if err != nil {
+		t.Fatalf("archtest cannot read the repository: %v", err)
+	}
+	for _, s := range all {
+		if hasEnding(s.path, endings) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// repository reads and parses every text file of the repository, once for all tests.
+var repository = sync.OnceValues(func() (found []source, err error) {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	var modules []string // folders with a go.mod of their own, besides the root and apps
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, name)
+		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			return enter(rel, name)
+			return enter(rel)
 		}
-		if !ends(rel, endings) {
+		if d.Name() == "go.mod" && rel != "go.mod" && rel != "apps/go.mod" {
+			modules = append(modules, path.Dir(rel))
+		}
+		if !hasEnding(rel, textEndings) {
 			return nil
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		s, err := parse(filepath.ToSlash(rel), string(text))
+		s, err := parse(rel, string(text))
 		found = append(found, s)
 		return err
 	})
-	if err != nil {
-		t.Fatalf("the house cannot read the repository: %v", err)
-	}
-	shareBubbles(found)
-	return found
-}
+	markModules(found, modules)
+	shareSynctest(found)
+	return found, err
+})
 
-// shareBubbles lets every file of a package know that its tests run in bubbles: the one that opens them is often another.
-func shareBubbles(found []source) {
-	rooms := map[string]bool{}
-	for _, s := range found {
-		rooms[s.room()] = rooms[s.room()] || s.bubbles
-	}
-	for i := range found {
-		found[i].bubbles = rooms[found[i].room()]
-	}
-}
+var textEndings = []string{".go", ".sql", ".md", ".html", ".js", ".mjs", ".py", ".sh", ".json", ".mod", "Makefile"}
 
-// enter answers fs.SkipDir for a folder that is not the root module's.
-func enter(rel, name string) error {
-	if rel == "." || rel == "apps" {
-		return nil
-	}
-	_, err := os.Stat(filepath.Join(name, "go.mod"))
-	if base := filepath.Base(rel); err == nil || base[0] == '.' || base == "testdata" {
+// enter returns fs.SkipDir for folders whose files were not written here or are test data.
+func enter(rel string) error {
+	base := path.Base(rel)
+	if rel != "." && base[0] == '.' || base == "testdata" || base == "node_modules" || rel == "bin" {
 		return fs.SkipDir
 	}
 	return nil
 }
 
-func ends(name string, endings []string) bool {
+func markModules(found []source, modules []string) {
+	for i := range found {
+		for _, folder := range modules {
+			found[i].ownModule = found[i].ownModule || under(found[i].path, folder)
+		}
+	}
+}
+
+// shareSynctest marks every file of a package whose tests use testing/synctest: often only one of the files imports it.
+func shareSynctest(found []source) {
+	folders := map[string]bool{}
+	for _, s := range found {
+		folders[s.folder()] = folders[s.folder()] || s.synctest
+	}
+	for i := range found {
+		found[i].synctest = folders[found[i].folder()]
+	}
+}
+
+func hasEnding(name string, endings []string) bool {
 	for _, e := range endings {
 		if strings.HasSuffix(name, e) {
 			return true

@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// A nil pointer in an interface is not nil: `return postgres.Open(...)` in a function that returns an interface gives its caller a store that is
-// not nil and panics when it is used. The caller's `if s.store != nil` does not help.
+// A nil pointer in an interface is not nil: `return postgres.Open(...)` in a function that returns an interface gives its caller, on an error, a store that is not
+// nil and panics when it is used. The caller's `if s.store != nil` does not help.
 func TestNoNilPointerBecomesAnInterface(t *testing.T) {
 	for _, module := range []string{".", "apps"} {
-		for _, f := range typed(t, filepath.Join(root(t), module)) {
+		for _, f := range typedFiles(t, filepath.Join(root(t), module)) {
 			ast.Inspect(f.file, func(n ast.Node) bool {
 				report(t, f.typedNils(n))
 				return true
@@ -29,22 +29,22 @@ func TestNoNilPointerBecomesAnInterface(t *testing.T) {
 	}
 }
 
-// A typedFile is a file whose expressions have types.
+// A typedFile is a type-checked file.
 type typedFile struct {
 	source
 	info *types.Info
 	sig  map[ast.Node]*types.Signature // the innermost function around each return statement
 }
 
-// listed is what `go list -json` says of a package.
-type listed struct {
+// A listedPackage is one package in the output of `go list -json`.
+type listedPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 	Module                  *struct{ Main bool }
 }
 
-// typed checks the types of every package of a module. Imports are read from the export data of the build cache.
-func typed(t *testing.T, dir string) (files []typedFile) {
+// typedFiles type-checks every package of a module. Imports are read from the export data of the build cache.
+func typedFiles(t *testing.T, dir string) (files []typedFile) {
 	t.Helper()
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
@@ -53,9 +53,9 @@ func typed(t *testing.T, dir string) (files []typedFile) {
 		t.Fatal(err)
 	}
 	exports := map[string]string{}
-	var ours []listed
+	var ours []listedPackage
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listed
+		var p listedPackage
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -74,7 +74,7 @@ func typed(t *testing.T, dir string) (files []typedFile) {
 	return files
 }
 
-func (p listed) check(t *testing.T, set *token.FileSet, imports types.Importer) (files []typedFile) {
+func (p listedPackage) check(t *testing.T, set *token.FileSet, imports types.Importer) (files []typedFile) {
 	t.Helper()
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	var parsed []*ast.File
@@ -116,8 +116,8 @@ func (f typedFile) enclose(n ast.Node, around *types.Signature) {
 	})
 }
 
-// typedNils finds pointers that may be nil, because they come beside an error, and are stored in an interface.
-func (f typedFile) typedNils(n ast.Node) (bad []complaint) {
+// typedNils finds pointers that are returned together with an error, so that they may be nil, and are stored in an interface.
+func (f typedFile) typedNils(n ast.Node) (bad []violation) {
 	var from []ast.Expr
 	var into []types.Type
 	switch n := n.(type) {
@@ -136,20 +136,20 @@ func (f typedFile) typedNils(n ast.Node) (bad []complaint) {
 			}
 		}
 	}
-	got := f.besideAnError(from)
+	got := f.withError(from)
 	if len(got) != len(into) {
 		return nil
 	}
 	for i, what := range got {
 		if _, isPointer := what.Underlying().(*types.Pointer); isPointer && into[i] != nil && types.IsInterface(into[i]) {
-			bad = append(bad, f.complain(f.line(n), "beside an error the %s is nil, but the %s that it becomes is not: keep it in a variable, return nil when there is an error", what, into[i]))
+			bad = append(bad, f.violation(f.line(n), "with an error the %s is nil, but the %s that it is stored in is not: assign it to a variable and return nil when there is an error", what, into[i]))
 		}
 	}
 	return bad
 }
 
-// besideAnError is the types of values of which the last is an error that may not be nil: those of one call, or of a list.
-func (f typedFile) besideAnError(from []ast.Expr) (got []types.Type) {
+// withError returns the types of a list of values, or of the results of one call, if the last of them is an error that may be non-nil. Otherwise it returns nil.
+func (f typedFile) withError(from []ast.Expr) (got []types.Type) {
 	switch len(from) {
 	case 0:
 		return nil

@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// instead holds the words that are not ours and the word to say for each. Words that mean something else in Go or SQL
-// (done, pending, type, channel, block, clean) are left to the reader's judgement.
-var instead = map[string]string{
+// synonyms maps words that identifiers and file names must not use to the word of docs/glossary.md. Words that mean something else in Go or SQL (done, pending, type,
+// channel, block, clean) are not listed. Idioms in prose are in idioms_test.go.
+var synonyms = map[string]string{
 	"task":      "job",
 	"tenant":    "owner",
 	"heartbeat": "renew",
@@ -32,63 +32,63 @@ var instead = map[string]string{
 	"pruner":    "purge",
 }
 
-// elsewhere are rooms where a word means something else, with what it means there.
-var elsewhere = map[string]string{
-	"internal/chaos/powerloss replay": "a log of writes is played back, not a job",
+// otherMeanings lists folders in which a word of the table means something else, with that meaning.
+var otherMeanings = map[string]string{
+	"internal/chaos/powerloss replay": "a log of writes is replayed, not a job",
 	"internal/chaos/powerloss ack":    "the store's answer to an enqueue, not the end of a lease",
 }
 
-// rooms of these names collect whatever nobody found a place for.
-var nameless = map[string]bool{"util": true, "utils": true, "common": true, "types": true, "helper": true, "helpers": true, "misc": true, "base": true, "shared": true, "lib": true}
+// vaguePackageNames do not say what the package is about; such packages collect unrelated code.
+var vaguePackageNames = map[string]bool{"util": true, "utils": true, "common": true, "types": true, "helper": true, "helpers": true, "misc": true, "base": true, "shared": true, "lib": true}
 
-func TestEverybodyUsesTheSameWords(t *testing.T) {
+func TestNamesUseTheWordsOfTheGlossary(t *testing.T) {
 	for _, s := range files(t, ".go", ".sql") {
-		report(t, foreignWords(s))
+		report(t, synonymsIn(s))
 	}
 }
 
-func foreignWords(s source) (bad []complaint) {
+func synonymsIn(s source) (bad []violation) {
 	if s.file == nil {
-		return foreignSQL(s)
+		return synonymsInSQL(s)
 	}
-	if nameless[s.file.Name.Name] {
-		bad = append(bad, s.complain(1, "a package named %s says nothing: name it after what it is about", s.file.Name.Name))
+	if vaguePackageNames[s.file.Name.Name] {
+		bad = append(bad, s.violation(1, "the package name %s says nothing: name the package after its subject", s.file.Name.Name))
 	}
 	for _, i := range declaredIn(s.file) {
-		bad = append(bad, s.foreign(s.line(i), i.Name)...)
+		bad = append(bad, s.synonymsInName(s.line(i), i.Name)...)
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(path.Base(s.path), ".go"), "_test")
-	return append(bad, s.foreign(1, name)...)
+	return append(bad, s.synonymsInName(1, name)...)
 }
 
 var sqlWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-func foreignSQL(s source) (bad []complaint) {
+func synonymsInSQL(s source) (bad []violation) {
 	for n, line := range strings.Split(s.text, "\n") {
 		code, _, _ := strings.Cut(line, "--")
 		for _, word := range sqlWord.FindAllString(code, -1) {
-			bad = append(bad, s.foreign(n+1, word)...)
+			bad = append(bad, s.synonymsInName(n+1, word)...)
 		}
 	}
 	return bad
 }
 
-func (s source) foreign(line int, name string) (bad []complaint) {
+func (s source) synonymsInName(line int, name string) (bad []violation) {
 	for _, word := range words(name) {
 		one := strings.TrimSuffix(word, "s")
-		say, ok := instead[word]
+		say, ok := synonyms[word]
 		if !ok {
-			word, say = one, instead[one]
+			word, say = one, synonyms[one]
 		}
-		if say == "" || elsewhere[s.room()+" "+word] != "" {
+		if say == "" || otherMeanings[s.folder()+" "+word] != "" {
 			continue
 		}
-		bad = append(bad, s.complain(line, "%s: here we do not say %q, say %q (the words are in docs/glossary.md)", name, word, say))
+		bad = append(bad, s.violation(line, "%s: use %[3]q instead of %[2]q (the words are in docs/glossary.md)", name, word, say))
 	}
 	return bad
 }
 
-// words splits a name as people read it: HTTPServerURL is http server url, run_at is run at.
+// words splits a name into its words: HTTPServerURL is http server url, run_at is run at.
 func words(name string) (list []string) {
 	runes := []rune(name)
 	start := 0
@@ -113,7 +113,7 @@ func words(name string) (list []string) {
 	return list
 }
 
-// declaredIn lists the names a file brings into the world. Names it only uses are somebody else's.
+// declaredIn lists the names that a file declares. Names that it only uses are checked where they are declared.
 func declaredIn(f *ast.File) (idents []*ast.Ident) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -148,16 +148,16 @@ func identsOf(list ...ast.Expr) (idents []*ast.Ident) {
 	return idents
 }
 
-func TestAJobHasExactlyTheFiveStatesOfThePlan(t *testing.T) {
+func TestAJobHasExactlyTheFiveStates(t *testing.T) {
 	want := map[string]bool{"queued": true, "processing": true, "complete": true, "failed": true, "cancelled": true}
 	text := regexp.MustCompile(`\bState\s*=\s*"([a-z ]+)"`)
 	for _, s := range files(t, ".go") {
-		if s.room() != "." || s.isTest() {
+		if s.folder() != "." || s.isTest() {
 			continue
 		}
 		for _, m := range text.FindAllStringSubmatch(s.text, -1) {
 			if !want[m[1]] {
-				t.Errorf("%s: %q is no state of the plan: a job is queued, processing, complete, failed or cancelled", s.path, m[1])
+				t.Errorf("%s: %q is no state of a job: a job is queued, processing, complete, failed or cancelled", s.path, m[1])
 			}
 			delete(want, m[1])
 		}

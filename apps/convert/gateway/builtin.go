@@ -11,19 +11,19 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// The namespaces of the built-in mappings' XML. They are in the schemas as well.
+// The namespaces of the built-in mappings. The schemas contain them too.
 const (
 	textSpace   = "urn:holdfast:convert:text"
 	layoutSpace = "urn:holdfast:convert:layout"
 	fieldsSpace = "urn:holdfast:convert:fields"
 )
 
-// document begins the root that all built-in mappings have.
+// document opens the root element of the built-in mappings.
 func (w *writer) document(space string, d *pdf.Document) {
 	w.open("document", attribute{"xmlns", space}, attribute{"pdf", d.Version}, attribute{"pages", strconv.Itoa(len(d.Pages))})
 }
 
-// writeText writes what is said, and on which page: each block is a paragraph.
+// writeText writes the text of each page: each block is a paragraph.
 func writeText(w *writer, d *pdf.Document) error {
 	w.document(textSpace, d)
 	for _, p := range d.Pages {
@@ -42,7 +42,7 @@ func writeText(w *writer, d *pdf.Document) error {
 	return nil
 }
 
-// paragraph is a block's text. A word that was divided at a line's end with a hyphen that only serves for that is made whole.
+// paragraph returns the text of a block. A word that a soft hyphen divides at the end of a line is joined.
 func paragraph(b pdf.Block) string {
 	var text []byte
 	for _, l := range b.Lines {
@@ -66,7 +66,7 @@ func lineText(l pdf.Line) string {
 	return strings.Join(words, " ")
 }
 
-// writeLayout writes where everything stands, and in which font.
+// writeLayout writes the position and font of every word.
 func writeLayout(w *writer, d *pdf.Document) error {
 	w.document(layoutSpace, d)
 	for _, p := range d.Pages {
@@ -100,22 +100,22 @@ func place(b pdf.Box) []attribute {
 	return []attribute{{"x", points(b.X)}, {"y", points(b.Y)}, {"width", points(max(0, b.Width))}, {"height", points(max(0, b.Height))}}
 }
 
-// farthest is farther, in points, than any page reaches: about 350 metres.
-const farthest = 1e6
+// maxPoints is larger than any page, in points: about 350 metres.
+const maxPoints = 1e6
 
-// points is a length to a hundredth of a point, which is finer than print. What a broken document makes no number of is 0, and nothing is farther than farthest.
+// points formats a length in hundredths of a point. NaN, as from a broken document, becomes 0, and the value is limited to maxPoints.
 func points(v float64) string {
-	v = math.Round(min(max(v, -farthest), farthest)*100) / 100
+	v = math.Round(min(max(v, -maxPoints), maxPoints)*100) / 100
 	if math.IsNaN(v) || v == 0 {
 		return "0"
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// kinds are those of form fields. The schema names them.
+// kinds are the kinds of form fields in the schema.
 var kinds = []string{"text", "checkbox", "radio", "choice", "button", "signature"}
 
-// writeFields writes what the document tells of itself, and its form.
+// writeFields writes the metadata and the form fields of a document.
 func writeFields(w *writer, d *pdf.Document) error {
 	w.document(fieldsSpace, d)
 	w.open("metadata")
@@ -142,10 +142,10 @@ func writeFields(w *writer, d *pdf.Document) error {
 	return nil
 }
 
-// aboutNames are what a document can tell of itself, in the order of the schema.
+// aboutNames are the names of metadata, in the order of the schema.
 var aboutNames = []string{"title", "author", "subject", "keywords", "creator", "producer", "created", "modified", "language"}
 
-// aboutValue is what it tells, or "". An instant that is none is not told.
+// aboutValue returns one value of the metadata, or "". An invalid date is "".
 func aboutValue(d *pdf.Document, name string) string {
 	a := d.About
 	switch name {
@@ -175,7 +175,7 @@ func aboutValue(d *pdf.Document, name string) string {
 	return ""
 }
 
-// instant lets through what a schema takes for one: no year before the first.
+// instant returns a date and time if it is valid for the schema (the year is 1 or later), otherwise "".
 func instant(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// made has a mapping make XML.
+// made returns the XML of a document.
 func made(t *testing.T, m mapping, d *pdf.Document) []byte {
 	t.Helper()
 	var text bytes.Buffer
@@ -33,7 +33,7 @@ func words(x, y float64, texts ...string) (l pdf.Line) {
 
 func block(lines ...pdf.Line) pdf.Block { return pdf.Block{Box: lines[0].Box, Lines: lines} }
 
-// oddDocument holds what a hostile PDF can put into every place.
+// oddDocument has hostile values in every field.
 func oddDocument() *pdf.Document {
 	evil := "\x00\x01\x1f<a href=\"x\">&amp;]]>\xff\xc0\xaf\ufffe\U0010ffff\r\n\t '"
 	return &pdf.Document{
@@ -50,7 +50,7 @@ func oddDocument() *pdf.Document {
 	}
 }
 
-func TestWhateverAPDFHoldsTheXMLIsValid(t *testing.T) {
+func TestTheXMLIsValidForAnyPDF(t *testing.T) {
 	for _, m := range builtin {
 		t.Run(m.Name, func(t *testing.T) {
 			text := made(t, m, oddDocument())
@@ -81,7 +81,7 @@ func TestTextIsPagesAndParagraphs(t *testing.T) {
 	}
 }
 
-func TestLayoutSaysWhereWordsStandAndInWhichFont(t *testing.T) {
+func TestLayoutHasPositionsAndFontsOfWords(t *testing.T) {
 	d := &pdf.Document{Version: "1.4", Pages: []pdf.Page{{Number: 1, Width: 595.276, Height: 842, Rotation: 90, Blocks: []pdf.Block{block(words(10.004, 20.5, "Hi"))}}}}
 	want := `<?xml version="1.0" encoding="UTF-8"?>
 <document xmlns="urn:holdfast:convert:layout" pdf="1.4" pages="1">
@@ -101,15 +101,15 @@ func TestLayoutSaysWhereWordsStandAndInWhichFont(t *testing.T) {
 	valid(t, layoutSchema, got)
 }
 
-func TestFieldsAreTheFormAndWhatThePDFTellsOfItself(t *testing.T) {
+func TestFieldsHasFormFieldsAndMetadata(t *testing.T) {
 	d := &pdf.Document{Version: "2.0", Pages: make([]pdf.Page, 3),
-		About:  pdf.About{Title: "A & B", Producer: "Somebody", Created: "2024-02-29T13:30:00+01:00"},
+		About:  pdf.About{Title: "A & B", Producer: "ACME", Created: "2024-02-29T13:30:00+01:00"},
 		Fields: []pdf.Field{{Name: "person.name", Kind: "text", Value: "Ada", Page: 1}, {Name: "agreed", Kind: "checkbox"}, {Name: "new", Kind: "hologram", Value: "x"}}}
 	want := `<?xml version="1.0" encoding="UTF-8"?>
 <document xmlns="urn:holdfast:convert:fields" pdf="2.0" pages="3">
   <metadata>
     <title>A &amp; B</title>
-    <producer>Somebody</producer>
+    <producer>ACME</producer>
     <created>2024-02-29T13:30:00+01:00</created>
   </metadata>
   <form>
@@ -138,7 +138,7 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAFailureToWriteIsTold(t *testing.T) {
+func TestAWriteErrorIsReturned(t *testing.T) {
 	long := &pdf.Document{Pages: []pdf.Page{{Number: 1, Blocks: []pdf.Block{block(words(0, 0, strings.Repeat("x", 300_000)))}}}}
 	for _, m := range builtin[:2] {
 		for _, room := range []fullDisk{0, 70_000, 299_000} {

@@ -12,84 +12,85 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// childArgument makes a process of this program one that reads a PDF.
+// childArgument starts this program as a child process that reads one PDF.
 const childArgument = "gateway-child"
 
-// childMemory is how much memory a process that reads a PDF may have, besides what it takes to be a process.
+// childMemory is how much memory a child process may use for a PDF, in addition to what the process itself needs.
 const childMemory = 1 << 30
 
-// An order is what such a process is to do. It comes by its standard input, which then stays open for as long as somebody wants the answer.
-type order struct {
-	Sheet   sheet         `json:"sheet"`
+// A childRequest tells a child process what to do. It is sent on standard input. The gateway keeps standard input open for as long as it wants the answer; the child
+// process exits when it is closed.
+type childRequest struct {
+	Sheet   workspace     `json:"sheet"`
 	Reader  string        `json:"reader"`
 	Mapping string        `json:"mapping"`
-	Own     []byte        `json:"own,omitempty"` // the text of a mapping of the user's own
+	Own     []byte        `json:"own,omitempty"` // the text of a custom mapping
 	CPU     time.Duration `json:"cpu"`
 	Timeout time.Duration `json:"timeout"`
-	Probe   bool          `json:"probe,omitempty"` // only show that you could
+	Probe   bool          `json:"probe,omitempty"` // health check: start and answer, without a PDF
 }
 
-// A report is what it has to say at the end.
-type report struct {
+// A childReply is the result of a child process.
+type childReply struct {
 	Pages   int    `json:"pages"`
 	Code    string `json:"code,omitempty"` // of a refusal
 	Message string `json:"message,omitempty"`
 	Cause   string `json:"cause,omitempty"` // for the log
 }
 
-// Main makes a process that a gateway started into one that reads a PDF, and does not return. In any other process it does nothing. It must come first in main.
+// Main runs the child process and does not return if the gateway started this process to read a PDF. Otherwise it does nothing. It must be called first in main.
 func Main() {
 	if len(os.Args) != 2 || os.Args[1] != childArgument {
 		return
 	}
-	if err := obey(os.Stdin); err != nil {
+	if err := runChild(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// obey does what it is told, under limits from before the first byte of the PDF is read.
-func obey(from io.Reader) error {
-	orders := json.NewDecoder(from)
-	var o order
-	if err := orders.Decode(&o); err != nil {
-		return fmt.Errorf("this is a part of the gateway, which starts it itself: run the gateway: %w", err)
+// runChild executes one request. The limits are set before the first byte of the PDF is read.
+func runChild(from io.Reader) error {
+	requests := json.NewDecoder(from)
+	var o childRequest
+	if err := requests.Decode(&o); err != nil {
+		return fmt.Errorf("only the gateway starts this process: run 'convert gateway' instead: %w", err)
 	}
 	go func() {
-		var more order
-		_ = orders.Decode(&more) // it ends when whoever started us is gone or has lost interest
-		endAll()
+		var more childRequest
+		_ = requests.Decode(&more) // returns when the gateway has ended or closed our standard input
+		killOwnGroup()
 	}()
 	if err := pdf.Confine(childMemory, o.CPU); err != nil {
-		return fmt.Errorf("the limits could not be set: %w", err)
+		return fmt.Errorf("cannot set the limits: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.Timeout)
 	defer cancel()
 	pages, err := o.convert(ctx)
 	if err == nil {
-		return o.say(report{Pages: pages})
+		return o.writeReply(childReply{Pages: pages})
 	}
-	r := judge(err)
-	return o.say(report{Code: r.Code, Message: r.Message, Cause: err.Error()})
+	r := refusalOf(err)
+	return o.writeReply(childReply{Code: r.Code, Message: r.Message, Cause: err.Error()})
 }
 
-// say writes the report: whole or not at all, because the gateway may look at any moment.
-func (o order) say(r report) error {
+// writeReply writes the reply to its file atomically, because the gateway may read it at any time.
+func (o childRequest) writeReply(r childReply) error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	part := o.Sheet.report() + ".part"
+	part := o.Sheet.reply() + ".part"
 	if err := os.WriteFile(part, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(part, o.Sheet.report())
+	return os.Rename(part, o.Sheet.reply())
 }
 
 // convert reads the PDF and writes the XML.
-func (o order) convert(ctx context.Context) (pages int, err error) {
-	reader, err := choose(o.Reader)
+func (o childRequest) convert(ctx context.Context) (pages int, err error) {
+	reader, err := chooseReader(o.Reader)
 	if err != nil || o.Probe {
 		return 0, err
 	}
@@ -113,8 +114,8 @@ func (o order) convert(ctx context.Context) (pages int, err error) {
 	return len(document.Pages), errors.Join(m.writeTo(result, document), result.Close())
 }
 
-// mapping finds a built-in mapping, or reads the user's own as the gateway read it.
-func (o order) mapping() (mapping, error) {
+// mapping returns a built-in mapping, or parses the custom mapping that the gateway sent.
+func (o childRequest) mapping() (mapping, error) {
 	if o.Own != nil {
 		return parseMapping(o.Mapping, o.Own)
 	}

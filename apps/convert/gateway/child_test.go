@@ -26,7 +26,7 @@ func newServer(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// running reports whether there is still a process of a number that a reader left in a file.
+// running reports whether the process whose id is in a file still runs.
 func running(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -37,7 +37,7 @@ func running(t *testing.T, file string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stat, err := os.ReadFile("/proc/" + string(text) + "/stat") // a dead one that nobody has asked about is dead
+	stat, err := os.ReadFile("/proc/" + string(text) + "/stat") // a zombie counts as ended
 	if err == nil && strings.Contains(string(stat), ") Z ") {
 		return false
 	}
@@ -45,7 +45,7 @@ func running(t *testing.T, file string) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-func TestWhatAProcessDiesOfDecidesTheAnswer(t *testing.T) {
+func TestTheWayAProcessEndsDecidesTheAnswer(t *testing.T) {
 	for _, c := range []struct {
 		reader  string
 		timeout time.Duration
@@ -69,30 +69,30 @@ func TestWhatAProcessDiesOfDecidesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestADocumentThatUsesUpTheProcessorsTimeIsTooMuch gives little of that and much of any other time, so that a machine with much to do changes nothing.
-func TestADocumentThatUsesUpTheProcessorsTimeIsTooMuch(t *testing.T) {
+// TestADocumentThatUsesUpTheCPUTimeIsRefused has a short CPU limit and a long timeout, so that a busy machine does not change the result.
+func TestADocumentThatUsesUpTheCPUTimeIsRefused(t *testing.T) {
 	g, err := open(Config{Reader: "spinner", Temp: t.TempDir(), Timeout: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _, err := g.desk.lay()
+	at, _, err := g.temp.create()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := g.order(at, builtin[0])
+	o := g.request(at, builtin[0])
 	if o.CPU >= o.Timeout {
-		t.Errorf("the processor's time is %s, of %s in all", o.CPU, o.Timeout)
+		t.Errorf("the CPU limit is %s, the timeout %s", o.CPU, o.Timeout)
 	}
 	o.CPU = time.Second
 	if err := os.WriteFile(at.source(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.run(t.Context(), o); judge(err).Code != codeTooMuch {
+	if _, err := g.run(t.Context(), o); refusalOf(err).Code != codeTooMuch {
 		t.Errorf("the answer is %v", err)
 	}
 }
 
-func TestWhoGoesAwayTakesTheProcessesAlong(t *testing.T) {
+func TestAClientThatDisconnectsEndsItsProcesses(t *testing.T) {
 	for _, reader := range []string{"patient", "parent"} {
 		t.Run(reader, func(t *testing.T) {
 			s := serve(t, Config{Reader: reader, Slots: 1})
@@ -115,22 +115,22 @@ func TestWhoGoesAwayTakesTheProcessesAlong(t *testing.T) {
 			mustAwait(t, "nothing was begun", func() bool { return len(left(t, folder, "begun-")) == 1 })
 			process := left(t, folder, "begun-")[0]
 			if !running(t, process) {
-				t.Fatal("the process has gone too soon")
+				t.Fatal("the process ended too early")
 			}
 			cancel()
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("the request ended with %v", err)
 			}
-			mustAwait(t, "the process goes on", func() bool { return !running(t, process) })
+			mustAwait(t, "the process still runs", func() bool { return !running(t, process) })
 			mustAwait(t, "the PDF is still there", func() bool { return s.empty(t) })
 		})
 	}
 }
 
-// TestAKilledGatewayTakesItsProcessesAlong kills the gateway's own process, which has no time to tell anybody.
-func TestAKilledGatewayTakesItsProcessesAlong(t *testing.T) {
+// TestTheProcessesOfAKilledGatewayEnd closes the standard input of a child process, which is what happens when the gateway is killed.
+func TestTheProcessesOfAKilledGatewayEnd(t *testing.T) {
 	folder, temp := t.TempDir(), t.TempDir()
-	at := sheet(filepath.Join(temp, sheetPrefix+"killed"))
+	at := workspace(filepath.Join(temp, workspacePrefix+"killed"))
 	if err := os.Mkdir(string(at), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestAKilledGatewayTakesItsProcessesAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ownGroup(child)
+	setProcessGroup(child)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,37 +154,37 @@ func TestAKilledGatewayTakesItsProcessesAlong(t *testing.T) {
 	if err := child.Wait(); err == nil {
 		t.Error("the process ended as if all were well")
 	}
-	mustAwait(t, "what it started goes on", func() bool { return !running(t, left(t, folder, "begun-")[0]) })
+	mustAwait(t, "the program that it started still runs", func() bool { return !running(t, left(t, folder, "begun-")[0]) })
 
 	handler, err := New(Config{Temp: temp, Reader: "quick"})
 	if err != nil || handler == nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(string(at)); err != nil {
-		t.Error("what may be another gateway's was swept")
+		t.Error("a workspace that may belong to another gateway was deleted")
 	}
 	long := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(string(at), long, long); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(temp, "somebody-elses"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(temp, "other-program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(filepath.Join(temp, "somebody-elses"), long, long); err != nil {
+	if err := os.Chtimes(filepath.Join(temp, "other-program"), long, long); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Config{Temp: temp, Reader: "quick"}); err != nil {
 		t.Fatal(err)
 	}
-	if has(temp, sheetPrefix+"killed") || !has(temp, "somebody-elses") {
-		t.Error("the wrong things were swept")
+	if has(temp, workspacePrefix+"killed") || !has(temp, "other-program") {
+		t.Error("the wrong folders were deleted")
 	}
 }
 
-func TestOnlySoManyRunAtOnceAndTheOthersWaitOrAreSentAway(t *testing.T) {
+func TestOnlySlotsRequestsRunAtOnceAndOthersWaitOrAreRefused(t *testing.T) {
 	s := serve(t, Config{Reader: "patient", Slots: 2, Timeout: 5 * time.Minute})
 	folder := t.TempDir()
-	const asked = 2*(1+lineForSlot) + 4
+	const asked = 2*(1+waitingPerSlot) + 4
 	statuses := make(chan int, asked)
 	for range asked {
 		go func() {
@@ -208,11 +208,11 @@ func TestOnlySoManyRunAtOnceAndTheOthersWaitOrAreSentAway(t *testing.T) {
 		}()
 	}
 	count := make(map[int]int)
-	for range 4 { // beyond the line
+	for range 4 { // beyond the queue
 		count[<-statuses]++
 	}
 	mustAwait(t, "nothing was begun", func() bool { return len(left(t, folder, "begun-")) == 2 })
-	for range asked - 4 - 2 { // whose patience ends
+	for range asked - 4 - 2 { // those that time out in the queue
 		count[<-statuses]++
 	}
 	if n := len(left(t, folder, "begun-")); n != 2 {
@@ -232,7 +232,7 @@ func TestOnlySoManyRunAtOnceAndTheOthersWaitOrAreSentAway(t *testing.T) {
 	}
 }
 
-func TestWhoeverWaitsGetsTheSlotThatBecomesFree(t *testing.T) {
+func TestAWaitingRequestGetsTheNextFreeSlot(t *testing.T) {
 	s := serve(t, Config{Reader: "patient", Slots: 1, Timeout: 5 * time.Minute})
 	first, second := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(second, "go"), nil, 0o600); err != nil {
@@ -256,7 +256,7 @@ func TestWhoeverWaitsGetsTheSlotThatBecomesFree(t *testing.T) {
 	}
 }
 
-func TestWhoSendsTooSlowlyIsToldSo(t *testing.T) {
+func TestASlowUploadIsRefused(t *testing.T) {
 	s := serve(t, Config{Reader: "quick", Timeout: time.Second})
 	body, writer := io.Pipe()
 	defer writer.Close()
@@ -264,7 +264,7 @@ func TestWhoSendsTooSlowlyIsToldSo(t *testing.T) {
 	s.send(t, "POST", "/convert?mapping=text", "application/pdf", body).refused(t, 408, codeSlow)
 }
 
-func TestAProcessWithAStrangersPDFKnowsNoSecrets(t *testing.T) {
+func TestAChildProcessGetsNoSecrets(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://secret")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	s := serve(t, Config{Reader: "teller"})

@@ -1,4 +1,4 @@
-// Package gateway makes XML of PDFs, over HTTP: POST /convert?mapping=NAME. It reads each PDF in a process of its own, under limits.
+// Package gateway is an HTTP service that converts PDFs to XML: POST /convert?mapping=NAME. It reads each PDF in a separate process with limits on memory and time.
 package gateway
 
 import (
@@ -16,28 +16,27 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// Config says how a gateway works. The zero value works.
+// Config configures a gateway. The zero value works.
 type Config struct {
-	Mappings string        // a folder with mappings of the user's own; none when empty
-	Reader   string        // "poppler" or "go"; the best there is when empty
+	Mappings string        // a folder with custom mappings; none when empty
+	Reader   string        // "poppler" or "go"; when empty, poppler if it is installed
 	MaxBytes int64         // of a PDF; 50 MiB when zero
 	Timeout  time.Duration // of a conversion; 60 s when zero
-	Slots    int           // conversions at once; as many as there are processors when zero. Others wait a little, then get 503
-	Temp     string        // where PDFs lie while they are read; the system's place when empty
+	Slots    int           // conversions at once; the number of CPUs when zero. Others wait up to 10 s and then get 503
+	Temp     string        // folder for temporary files; the system's when empty
 	Log      *slog.Logger
 }
 
-// A gateway is one that serves.
 type gateway struct {
 	cfg      Config
-	program  string // ourselves, to be started again for each PDF
+	program  string // this executable, which is started for each PDF
 	mappings []mapping
-	line     *line
-	desk     *desk
-	health   health
+	queue    *waitQueue
+	temp     *workspaceRoot
+	health   healthCache
 }
 
-// New makes a gateway. It refuses a folder with a mapping that is wrong, and says everything that is wrong there.
+// New returns the handler of a gateway. If custom mappings have mistakes, the error names all of them.
 func New(cfg Config) (http.Handler, error) {
 	g, err := open(cfg)
 	if err != nil {
@@ -55,31 +54,31 @@ func open(cfg Config) (*gateway, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.MaxBytes < 0 || cfg.Timeout < 0 || cfg.Slots < 0 {
-		return nil, errors.New("a gateway's MaxBytes, Timeout and Slots cannot be negative: leave them out for what is usual")
+		return nil, errors.New("gateway: MaxBytes, Timeout and Slots must not be negative; leave them at zero for the defaults")
 	}
-	reader, err := choose(cfg.Reader)
+	reader, err := chooseReader(cfg.Reader)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Reader = reader.Name()
-	g := &gateway{cfg: cfg, line: newLine(cfg.Slots, cfg.Timeout), desk: &desk{folder: cfg.Temp, after: 4*cfg.Timeout + time.Minute}}
+	g := &gateway{cfg: cfg, queue: newWaitQueue(cfg.Slots, cfg.Timeout), temp: &workspaceRoot{folder: cfg.Temp, maxAge: 4*cfg.Timeout + time.Minute}}
 	if g.mappings, err = allMappings(cfg.Mappings); err != nil {
 		return nil, err
 	}
 	if g.program, err = os.Executable(); err != nil {
-		return nil, fmt.Errorf("the gateway cannot find its own program, which it starts for each PDF: %w", err)
+		return nil, fmt.Errorf("cannot find the gateway's own executable, which it starts for each PDF: %w", err)
 	}
-	if err := g.desk.sweep(time.Now()); err != nil {
+	if err := g.temp.sweep(time.Now()); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// readers are those of this machine. Tests add some that behave badly.
+// readers returns the readers of this machine. Tests add readers that misbehave.
 var readers = pdf.Readers
 
-// choose finds a reader by its name, or the best.
-func choose(name string) (pdf.Reader, error) {
+// chooseReader returns a reader by its name, or the first when the name is empty.
+func chooseReader(name string) (pdf.Reader, error) {
 	all := readers()
 	for _, r := range all {
 		if name == "" || r.Name() == name {
@@ -93,10 +92,10 @@ func choose(name string) (pdf.Reader, error) {
 	for _, r := range all {
 		names = append(names, r.Name())
 	}
-	return nil, fmt.Errorf("%w: %q. Here are: %s", pdf.ErrNoReader, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %q; available: %s", pdf.ErrNoReader, name, strings.Join(names, ", "))
 }
 
-// find finds a mapping by its name.
+// find returns a mapping by its name.
 func (g *gateway) find(name string) (mapping, bool) {
 	at := slices.IndexFunc(g.mappings, func(m mapping) bool { return m.Name == name })
 	if at < 0 {

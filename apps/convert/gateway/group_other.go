@@ -7,9 +7,9 @@ import (
 	"os/exec"
 )
 
-// ownGroup changes nothing: here a process is killed alone, and what it started ends by the context that it was given.
-func ownGroup(*exec.Cmd) {}
+// setProcessGroup does nothing: on this system a process is killed alone, and the programs that it started end with their context.
+func setProcessGroup(*exec.Cmd) {}
 
-func endGroup(*exec.Cmd) {}
+func killGroup(*exec.Cmd) {}
 
-func endAll() { os.Exit(1) }
+func killOwnGroup() { os.Exit(1) }

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a process and all it starts a group of their own, and has them killed together.
-func ownGroup(cmd *exec.Cmd) {
+// setProcessGroup gives a process its own process group, so that the process and everything it starts are killed together.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// endGroup kills what a process has left behind. Its number is not given to another so soon after it ended.
-func endGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup kills the processes that an ended process has left behind. Its id is not reused so soon after its end.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// endAll ends this process and all it started.
-func endAll() {
+// killOwnGroup ends this process and everything it started.
+func killOwnGroup() {
 	_ = syscall.Kill(0, syscall.SIGKILL)
 	os.Exit(1)
 }

@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// health is what the last look found. A look starts a process, so it is good for a few seconds.
-type health struct {
-	mu     sync.Mutex
-	at     time.Time
-	err    error
-	looked bool
+// A healthCache holds the last health check. A check starts a process, so its result is reused for a few seconds.
+type healthCache struct {
+	mu      sync.Mutex
+	at      time.Time
+	err     error
+	checked bool
 }
 
 const (
-	healthGood = 3 * time.Second
-	healthTime = 10 * time.Second // for a process to start and say so
+	healthMaxAge  = 3 * time.Second
+	healthTimeout = 10 * time.Second // for a process to start and answer
 )
 
-// healthz says whether a PDF could be read now: it has a process do all but that.
+// healthz reports whether a PDF could be read now: it starts a child process that does everything but that.
 func (g *gateway) healthz(w http.ResponseWriter, r *http.Request) {
-	if err := g.look(); err != nil {
-		g.cfg.Log.Error("the gateway is not well", "error", err)
-		refuse(codeBusy, "No PDF can be read at the moment.").answer(w)
+	if err := g.checkHealth(); err != nil {
+		g.cfg.Log.Error("health check failed", "error", err)
+		refuse(codeBusy, "The gateway cannot read PDFs at the moment.").answer(w)
 		return
 	}
-	answerJSON(w, map[string]string{"status": "ok", "reader": g.cfg.Reader})
+	writeJSON(w, map[string]string{"status": "ok", "reader": g.cfg.Reader})
 }
 
-// look looks once for all who ask at the same time. It does not end with the request of one of them.
-func (g *gateway) look() error {
+// checkHealth runs the check, or returns the last result. Concurrent requests share one check, which does not end when one of them is cancelled.
+func (g *gateway) checkHealth() error {
 	h := &g.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.looked && time.Since(h.at) < healthGood {
+	if h.checked && time.Since(h.at) < healthMaxAge {
 		return h.err
 	}
-	h.err = g.try()
-	h.at, h.looked = time.Now(), true
+	h.err = g.probe()
+	h.at, h.checked = time.Now(), true
 	return h.err
 }
 
-func (g *gateway) try() error {
-	at, remove, err := g.desk.lay()
+func (g *gateway) probe() error {
+	at, remove, err := g.temp.create()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = remove() }() // swept later when it cannot be now
-	ctx, cancel := context.WithTimeout(context.Background(), healthTime)
+	defer func() { _ = remove() }() // if this fails, the sweep deletes it later
+	ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 	defer cancel()
-	o := g.order(at, mapping{Name: "text"})
+	o := g.request(at, mapping{Name: "text"})
 	o.Probe = true
 	_, err = g.run(ctx, o)
 	return err

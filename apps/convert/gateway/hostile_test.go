@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 
-// TestHostilePDFsAreRefusedOrReadAndNeverOurFault: whatever comes, the answer is XML or a refusal that says that asking again is of no use.
+// TestHostilePDFsAreRefusedOrReadAndNeverOurFault: the answer to any file is XML or a final refusal.
 func TestHostilePDFsAreRefusedOrReadAndNeverOurFault(t *testing.T) {
 	hostile := pdftest.Hostile(t)
 	hostile["a large bomb"] = pdftest.Bomb(t, 1<<30)

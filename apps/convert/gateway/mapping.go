@@ -13,13 +13,13 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// A mapping makes XML of a document. The same document always becomes the same XML, valid against the mapping's schema.
+// A mapping converts a document to XML. The same document always gives the same XML, which is valid against the mapping's schema.
 type mapping struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	schema []byte
 	write  func(*writer, *pdf.Document) error
-	own    []byte // the text it was made of, when it is the user's
+	custom []byte // the text of a custom mapping; nil for a built-in one
 }
 
 // writeTo writes the whole XML.
@@ -42,17 +42,17 @@ var (
 	fieldsSchema []byte
 )
 
-// builtin are the mappings that are always there.
+// builtin are the built-in mappings.
 var builtin = []mapping{
 	{Name: "text", Title: "Text: pages and paragraphs", schema: textSchema, write: writeText},
-	{Name: "layout", Title: "Layout: blocks, lines and words with their places and fonts", schema: layoutSchema, write: writeLayout},
+	{Name: "layout", Title: "Layout: blocks, lines and words with their positions and fonts", schema: layoutSchema, write: writeLayout},
 	{Name: "fields", Title: "Fields: form fields and metadata", schema: fieldsSchema, write: writeFields},
 }
 
-// largestMapping is the size of a mapping's file in bytes.
-const largestMapping = 256 << 10
+// maxMappingBytes is the maximum size of a mapping's file.
+const maxMappingBytes = 256 << 10
 
-// allMappings are the built-in ones and those in a folder: each file there that ends in .yaml or .yml.
+// allMappings returns the built-in mappings and those of a folder: every file there that ends in .yaml or .yml.
 func allMappings(folder string) ([]mapping, error) {
 	all := append([]mapping(nil), builtin...)
 	if folder == "" {
@@ -60,7 +60,7 @@ func allMappings(folder string) ([]mapping, error) {
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, fmt.Errorf("the folder with mappings cannot be read: name one that is there, or none: %w", err)
+		return nil, fmt.Errorf("cannot read the folder with mappings; set it to an existing folder, or leave it empty: %w", err)
 	}
 	var problems []error
 	from := make(map[string]string)
@@ -71,7 +71,7 @@ func allMappings(folder string) ([]mapping, error) {
 		}
 		m, err := readMapping(folder, file)
 		if err == nil && from[m.Name] != "" {
-			err = fmt.Errorf("%s: the name %q is taken by %s already: choose another", file, m.Name, from[m.Name])
+			err = fmt.Errorf("%s: %[3]s already has the name %[2]q: choose another", file, m.Name, from[m.Name])
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -89,7 +89,7 @@ func readMapping(folder, file string) (mapping, error) {
 		return mapping{}, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, largestMapping+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxMappingBytes+1))
 	if err != nil {
 		return mapping{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// A refusal is why there is no XML, in words that anybody may read.
+// A refusal is why there is no XML, in a text that users may see.
 type refusal struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -20,7 +20,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.Message }
 
-// The refusals. Those of the 4xx are the document's or the asker's fault: asking again changes nothing. Those of the 5xx, and 408, are worth another try.
+// The codes of refusals. A 4xx is caused by the document or the request, and a retry does not help. A 5xx, and 408, is worth a retry.
 const (
 	codeEmpty    = "EMPTY"
 	codeBroken   = "INCOMPLETE"
@@ -44,43 +44,43 @@ const (
 
 var refusals = map[string]refusal{
 	codeEmpty:    {status: 400, Message: "The file is empty."},
-	codeBroken:   {status: 400, Message: "The file did not arrive whole."},
-	codeRequest:  {status: 400, Message: "This request makes no sense."},
-	codeDamaged:  {status: 400, Message: "The PDF is damaged."},
-	codeLocked:   {status: 400, Message: "The PDF needs a password."},
-	codeMissing:  {status: 400, Message: "The mapping needs something that the PDF does not hold."},
-	codeNowhere:  {status: 404, Message: "There is nothing here. Send a PDF to POST /convert?mapping=NAME."},
-	codeMethod:   {status: 405, Message: "This cannot be done here."},
+	codeBroken:   {status: 400, Message: "The file did not arrive completely. Please send it again."},
+	codeRequest:  {status: 400, Message: "The request is not valid."},
+	codeDamaged:  {status: 400, Message: "The PDF is damaged. Please create it again."},
+	codeLocked:   {status: 400, Message: "The PDF is protected by a password. Please remove the password and upload it again."},
+	codeMissing:  {status: 400, Message: "The PDF does not contain a value that the mapping requires."},
+	codeNowhere:  {status: 404, Message: "There is nothing at this path. Send a PDF to POST /convert?mapping=NAME."},
+	codeMethod:   {status: 405, Message: "This method is not allowed here."},
 	codeUnknown:  {status: 406, Message: "Unsupported mapping."},
-	codeSlow:     {status: 408, Message: "The file came too slowly."},
+	codeSlow:     {status: 408, Message: "The file arrived too slowly."},
 	codeTooLarge: {status: 413, Message: "The file is too large."},
-	codeTooMuch:  {status: 413, Message: "The PDF holds more than can be converted."},
+	codeTooMuch:  {status: 413, Message: "The PDF is too large or too complex to convert."},
 	codeNotPDF:   {status: 415, Message: "The file is not a PDF."},
-	codeTwoFaced: {status: 415, Message: "The file is a PDF and something else as well."},
+	codeTwoFaced: {status: 415, Message: "The file is a PDF and also another format."},
 	codeType:     {status: 415, Message: "Send the PDF itself, as Content-Type application/pdf."},
-	codeFailed:   {status: 500, Message: "The PDF could not be converted, for a reason that is the gateway's."},
+	codeFailed:   {status: 500, Message: "The gateway could not convert the PDF because of an internal error."},
 	codeBusy:     {status: 503, Message: "The gateway is busy."},
 	codeTimeout:  {status: 504, Message: "The conversion took too long."},
 }
 
-// longestMessage is as much as a row of a list has room for.
-const longestMessage = 200
+// maxMessage is how many bytes of a message a row of the page can show.
+const maxMessage = 200
 
-// refuse makes the refusal of a code. Something more to say replaces its message, unless it is too long.
+// refuse returns the refusal of a code. A message replaces the code's own message unless it is too long.
 func refuse(code, message string) refusal {
 	r, ok := refusals[code]
 	if !ok {
 		code, r = codeFailed, refusals[codeFailed]
 	}
 	r.Code = code
-	if ok && message != "" && len(message) <= longestMessage {
+	if ok && message != "" && len(message) <= maxMessage {
 		r.Message = message
 	}
 	return r
 }
 
-// faults are what can go wrong while a PDF is read. Everything else is the gateway's own failure.
-var faults = []struct {
+// errorCodes maps errors of reading a PDF to codes. Any other error is FAILED, an error of the gateway.
+var errorCodes = []struct {
 	err  error
 	code string
 }{
@@ -89,18 +89,18 @@ var faults = []struct {
 	{pdf.ErrDamaged, codeDamaged},
 	{pdf.ErrLocked, codeLocked},
 	{pdf.ErrTooMuch, codeTooMuch},
-	{syscall.EFBIG, codeTooMuch}, // the XML outgrew what a file may have
+	{syscall.EFBIG, codeTooMuch}, // the XML exceeded the limit of file size
 	{syscall.ENOMEM, codeTooMuch},
 	{context.DeadlineExceeded, codeTimeout},
 }
 
-// judge says which refusal an error is.
-func judge(err error) refusal {
+// refusalOf returns the refusal of an error.
+func refusalOf(err error) refusal {
 	var known refusal
 	if errors.As(err, &known) {
 		return known
 	}
-	for _, f := range faults {
+	for _, f := range errorCodes {
 		if errors.Is(err, f.err) {
 			return refuse(f.code, "")
 		}
@@ -116,5 +116,5 @@ func (r refusal) answer(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(busySeconds))
 	}
 	w.WriteHeader(r.status)
-	_ = json.NewEncoder(w).Encode(r) // whoever does not listen any more has no use for it
+	_ = json.NewEncoder(w).Encode(r) // the client may be gone
 }

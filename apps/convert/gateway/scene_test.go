@@ -21,7 +21,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
-// TestMain lets this program be what the gateway starts for each PDF, with some readers more than there are.
+// TestMain lets the test program be the child process of the gateway, with additional readers that misbehave.
 func TestMain(m *testing.M) {
 	usual := readers
 	readers = func() []pdf.Reader { return append(usual(), odd...) }
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An oddReader behaves as readers do when something is badly wrong. The file that it is given names a folder of the test's, where the two meet.
+// An oddReader misbehaves. The file that it reads contains the name of a folder, through which it communicates with the test.
 type oddReader struct {
 	name string
 	read func(ctx context.Context, folder string) (*pdf.Document, error)
@@ -80,17 +80,17 @@ var odd = []pdf.Reader{
 		}
 	}},
 	oddReader{"diver", func(context.Context, string) (*pdf.Document, error) { return nil, dive(1) }},
-	oddReader{"crasher", func(context.Context, string) (*pdf.Document, error) { panic("/a/path/that/nobody/may/see") }},
+	oddReader{"crasher", func(context.Context, string) (*pdf.Document, error) { panic("/a/secret/path") }},
 	oddReader{"mute", func(context.Context, string) (*pdf.Document, error) { os.Exit(0); return nil, nil }},
 	oddReader{"failing", func(context.Context, string) (*pdf.Document, error) {
-		return nil, errors.New("/a/path/that/nobody/may/see")
+		return nil, errors.New("/a/secret/path")
 	}},
 	oddReader{"teller", func(_ context.Context, folder string) (*pdf.Document, error) {
 		return onePage, leave(folder, "environment-", strings.Join(os.Environ(), "\n"))
 	}},
 }
 
-// dive goes deeper than any stack. What it answers with keeps the compiler from making a loop of it.
+// dive overflows the stack. Its result keeps the compiler from turning it into a loop.
 func dive(depth int) error {
 	if depth == 0 {
 		return nil
@@ -101,7 +101,7 @@ func dive(depth int) error {
 	return nil
 }
 
-// leave makes a file that the test will find, whole.
+// leave writes a file for the test, atomically.
 func leave(folder, prefix, text string) error {
 	name := filepath.Join(folder, prefix+strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(name+".part", []byte(text), 0o600); err != nil {
@@ -115,14 +115,14 @@ func has(folder, name string) bool {
 	return err == nil
 }
 
-// await waits until something is so, for as long as the slowest machine may need.
+// await waits until a condition is true, for at most two minutes.
 func await(so func() bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); <-time.After(5 * time.Millisecond) {
 		if so() {
 			return nil
 		}
 	}
-	return errors.New("it did not come to be within two minutes")
+	return errors.New("timed out after two minutes")
 }
 
 func mustAwait(t *testing.T, what string, so func() bool) {
@@ -132,7 +132,7 @@ func mustAwait(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// left are the files in a folder that begin with something.
+// left returns the files in a folder with a prefix.
 func left(t *testing.T, folder, prefix string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(folder, prefix+"*[0-9]"))
@@ -142,13 +142,13 @@ func left(t *testing.T, folder, prefix string) []string {
 	return all
 }
 
-// A scene is a gateway that serves.
+// A scene is a running gateway.
 type scene struct {
 	*httptest.Server
 	temp string
 }
 
-// serve starts one. When the test ends, nothing may lie in its folder any more.
+// serve starts a gateway. At the end of the test its folder for temporary files must be empty.
 func serve(t *testing.T, cfg Config) scene {
 	t.Helper()
 	cfg.Temp = t.TempDir()
@@ -161,7 +161,7 @@ func serve(t *testing.T, cfg Config) scene {
 		s.CloseClientConnections()
 		s.Close()
 		if err := await(func() bool { return s.empty(t) }); err != nil {
-			t.Errorf("something was left in the folder for PDFs that are being read")
+			t.Errorf("temporary files were left")
 		}
 	})
 	return s
@@ -173,13 +173,13 @@ func (s scene) empty(t *testing.T) bool {
 	return err == nil && len(entries) == 0
 }
 
-// An answer is what came back.
+// An answer is a response with its body.
 type answer struct {
 	*http.Response
 	body []byte
 }
 
-// convert sends a PDF, and expects an answer of some kind.
+// convert sends a PDF.
 func (s scene) convert(t *testing.T, mapping string, document []byte) answer {
 	t.Helper()
 	return s.send(t, "POST", "/convert?mapping="+mapping, "application/pdf", bytes.NewReader(document))
@@ -211,7 +211,7 @@ func (s scene) do(t *testing.T, r *http.Request) answer {
 	return answer{got, text}
 }
 
-// refused checks that an answer is a refusal, in the one form there is, and says nothing of our insides.
+// refused checks that an answer is a refusal in JSON without internal details.
 func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	var got refusal
@@ -222,12 +222,12 @@ func (a answer) refused(t *testing.T, status int, code string) {
 	if a.StatusCode != status || got.Code != code || got.Message == "" {
 		t.Errorf("the answer is %d %s (%s), not %d %s", a.StatusCode, got.Code, got.Message, status, code)
 	}
-	if strings.ContainsAny(got.Message, "\n\\") || strings.Contains(got.Message, os.TempDir()) || strings.Contains(got.Message, "nobody/may/see") {
-		t.Errorf("the message tells of our insides: %s", got.Message)
+	if strings.ContainsAny(got.Message, "\n\\") || strings.Contains(got.Message, os.TempDir()) || strings.Contains(got.Message, "secret/path") {
+		t.Errorf("the message contains internal details: %s", got.Message)
 	}
 }
 
-// valid checks XML against the schema that the gateway itself gives away.
+// valid checks XML against the schema that the gateway serves.
 func (s scene) valid(t *testing.T, mapping string, a answer) {
 	t.Helper()
 	if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != "application/xml; charset=utf-8" {
@@ -240,10 +240,10 @@ func (s scene) valid(t *testing.T, mapping string, a answer) {
 	valid(t, schema.body, a.body)
 }
 
-// valid has another program judge XML.
+// valid checks XML with xmllint.
 func valid(t *testing.T, schema, document []byte) {
 	t.Helper()
-	judge, err := testprograms.Xmllint.Ensure()
+	xmllint, err := testprograms.Xmllint.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,9 +253,9 @@ func valid(t *testing.T, schema, document []byte) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(judge, "--nonet", "--noout", "--huge", "--schema", "schema.xsd", "document.xml")
+	cmd := exec.Command(xmllint, "--nonet", "--noout", "--huge", "--schema", "schema.xsd", "document.xml")
 	cmd.Dir = folder
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("the XML is not valid: %v\n%s\n%.2000s", err, said, document)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the XML is not valid: %v\n%s\n%.2000s", err, output, document)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// drainFor is how long the rest of a refused file is taken, so that whoever sends it gets to read why.
-const drainFor = 5 * time.Second
+// drainTimeout is how long the rest of a refused file is read, so that the client can read the answer.
+const drainTimeout = 5 * time.Second
 
-// routes is everything that is served.
+// routes returns the handler of all routes.
 func (g *gateway) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range []struct {
@@ -43,61 +43,61 @@ func (g *gateway) routes() http.Handler {
 	})
 }
 
-// convert answers with the XML of a PDF, or with why there is none.
+// convert answers with the XML of a PDF, or with a refusal.
 func (g *gateway) convert(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	m, err := g.asked(r)
+	m, err := g.checkRequest(r)
 	if err != nil {
 		g.drain(w, r)
-		g.refused(w, m, err)
+		g.writeRefusal(w, m, err)
 		return
 	}
-	leave, err := g.line.enter()
+	leave, err := g.queue.admit()
 	if err != nil {
-		g.refused(w, m, err)
+		g.writeRefusal(w, m, err)
 		return
 	}
 	defer leave()
-	at, remove, err := g.desk.lay()
+	at, remove, err := g.temp.create()
 	if err != nil {
-		g.refused(w, m, err)
+		g.writeRefusal(w, m, err)
 		return
 	}
 	defer func() {
 		if err := remove(); err != nil {
-			g.cfg.Log.Error("what a conversion left cannot be removed", "error", err)
+			g.cfg.Log.Error("cannot delete the temporary files of a conversion", "error", err)
 		}
 	}()
 	if err := g.receive(w, r, at); err != nil {
 		g.drain(w, r)
-		g.refused(w, m, err)
+		g.writeRefusal(w, m, err)
 		return
 	}
-	done, err := g.work(r.Context(), g.order(at, m))
+	done, err := g.convertInSlot(r.Context(), g.request(at, m))
 	if err != nil {
-		g.refused(w, m, err)
+		g.writeRefusal(w, m, err)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.cfg.Timeout)) // somebody who does not listen must not keep the file here
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.cfg.Timeout)) // a client that does not read must not keep the file open
 	if err := send(w, at, done.Pages); err != nil {
-		g.cfg.Log.Warn("the XML was made and could not be sent", "mapping", m.Name, "error", err)
+		g.cfg.Log.Warn("cannot send the XML", "mapping", m.Name, "error", err)
 		return
 	}
 	g.cfg.Log.Info("converted", "mapping", m.Name, "pages", done.Pages, "duration_ms", time.Since(began).Milliseconds())
 }
 
-// asked finds what a request wants, before anything of the file is read.
-func (g *gateway) asked(r *http.Request) (mapping, error) {
+// checkRequest checks a request and finds its mapping. It reads nothing of the file.
+func (g *gateway) checkRequest(r *http.Request) (mapping, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return mapping{}, refuse(codeRequest, "The address cannot be read: ask for /convert?mapping=NAME.")
+		return mapping{}, refuse(codeRequest, "The query is not valid. Use /convert?mapping=NAME.")
 	}
 	if len(query["mapping"]) != 1 {
-		return mapping{}, refuse(codeRequest, "Name one mapping: /convert?mapping=NAME.")
+		return mapping{}, refuse(codeRequest, "Choose one mapping: /convert?mapping=NAME.")
 	}
 	m, ok := g.find(query.Get("mapping"))
 	if !ok {
-		return mapping{}, refuse(codeUnknown, "Unsupported mapping. There are: "+strings.Join(g.names(), ", ")+".")
+		return mapping{}, refuse(codeUnknown, "Unsupported mapping. Available: "+strings.Join(g.names(), ", ")+".")
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/pdf" && kind != "application/octet-stream" || r.Header.Get("Content-Encoding") != "" {
@@ -120,18 +120,18 @@ func (g *gateway) names() (all []string) {
 }
 
 func (g *gateway) tooLarge() error {
-	return refuse(codeTooLarge, "The file is too large: "+strconv.FormatInt(g.cfg.MaxBytes, 10)+" bytes are the limit.")
+	return refuse(codeTooLarge, "The file is too large. The limit is "+strconv.FormatInt(g.cfg.MaxBytes, 10)+" bytes.")
 }
 
-// receive takes the file as it comes, and no more of it than is allowed. A sender has as long for it as a conversion may take.
-func (g *gateway) receive(w http.ResponseWriter, r *http.Request, at sheet) error {
+// receive writes the file to the workspace, up to the maximum size. It may take as long as a conversion.
+func (g *gateway) receive(w http.ResponseWriter, r *http.Request, at workspace) error {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(g.cfg.Timeout)) // where that cannot be done, the server's own limits hold
+	_ = control.SetReadDeadline(time.Now().Add(g.cfg.Timeout)) // without deadlines, the server's own limits apply
 	file, err := os.OpenFile(at.source(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	body := &sender{Reader: http.MaxBytesReader(w, r.Body, g.cfg.MaxBytes)}
+	body := &clientReader{Reader: http.MaxBytesReader(w, r.Body, g.cfg.MaxBytes)}
 	n, err := io.Copy(file, body)
 	var over *http.MaxBytesError
 	switch err = errors.Join(err, file.Close()); {
@@ -150,13 +150,13 @@ func (g *gateway) receive(w http.ResponseWriter, r *http.Request, at sheet) erro
 	return nil
 }
 
-// sender remembers what went wrong on its side, to be told from what goes wrong on ours.
-type sender struct {
+// A clientReader keeps errors of the client, to distinguish them from errors of the gateway.
+type clientReader struct {
 	io.Reader
 	err error
 }
 
-func (s *sender) Read(p []byte) (int, error) {
+func (s *clientReader) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if err != nil && err != io.EOF {
 		s.err = err
@@ -164,26 +164,26 @@ func (s *sender) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain takes some of what is still coming. A connection that is closed on somebody who still sends may lose the answer on its way.
+// drain reads part of what the client still sends. If the connection were closed while the client sends, the client might not receive the answer.
 func (g *gateway) drain(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(drainFor, g.cfg.Timeout)))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(drainTimeout, g.cfg.Timeout)))
 	_, _ = io.CopyN(io.Discard, r.Body, g.cfg.MaxBytes)
 }
 
-// work waits for a slot and has the PDF converted.
-func (g *gateway) work(ctx context.Context, o order) (report, error) {
+// convertInSlot waits for a slot and converts the PDF.
+func (g *gateway) convertInSlot(ctx context.Context, o childRequest) (childReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
 	defer cancel()
-	free, err := g.line.slot(ctx)
+	free, err := g.queue.acquire(ctx)
 	if err != nil {
-		return report{}, err
+		return childReply{}, err
 	}
 	defer free()
 	return g.run(ctx, o)
 }
 
-// send sends a result that is there whole.
-func send(w http.ResponseWriter, at sheet, pages int) error {
+// send sends a complete result.
+func send(w http.ResponseWriter, at workspace, pages int) error {
 	file, err := os.Open(at.result())
 	if err != nil {
 		refuse(codeFailed, "").answer(w)
@@ -203,11 +203,11 @@ func send(w http.ResponseWriter, at sheet, pages int) error {
 	return err
 }
 
-// refused answers with a refusal, and tells the log what nobody else may know.
-func (g *gateway) refused(w http.ResponseWriter, m mapping, err error) {
-	why, level := judge(err), g.cfg.Log.Info
-	if errors.Is(err, context.Canceled) { // whoever asked has gone; should they be there after all, they may ask again
-		why, err = refuse(codeBusy, ""), errGone
+// writeRefusal answers with a refusal. The details are only logged.
+func (g *gateway) writeRefusal(w http.ResponseWriter, m mapping, err error) {
+	why, level := refusalOf(err), g.cfg.Log.Info
+	if errors.Is(err, context.Canceled) { // the client is gone; if it is not, it may retry
+		why, err = refuse(codeBusy, ""), errClientGone
 	} else if why.status >= http.StatusInternalServerError {
 		level = g.cfg.Log.Error
 	}
@@ -215,26 +215,26 @@ func (g *gateway) refused(w http.ResponseWriter, m mapping, err error) {
 	why.answer(w)
 }
 
-// list answers with the mappings there are.
+// list answers with the list of mappings.
 func (g *gateway) list(w http.ResponseWriter, _ *http.Request) {
-	answerJSON(w, struct {
+	writeJSON(w, struct {
 		Mappings []mapping `json:"mappings"`
 	}{g.mappings})
 }
 
-// schema answers with the schema that a mapping's XML is valid against.
+// schema answers with the XML schema of a mapping.
 func (g *gateway) schema(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutSuffix(r.PathValue("file"), ".xsd")
 	m, found := g.find(name)
 	if !ok || !found {
-		refuse(codeNowhere, "There is no such schema. There are: "+strings.Join(g.names(), ".xsd, ")+".xsd.").answer(w)
+		refuse(codeNowhere, "There is no such schema. Available: "+strings.Join(g.names(), ".xsd, ")+".xsd.").answer(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/xml; charset=utf-8")
 	_, _ = w.Write(m.schema)
 }
 
-func answerJSON(w http.ResponseWriter, what any) {
+func writeJSON(w http.ResponseWriter, what any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(what)
 }

@@ -27,7 +27,7 @@ func TestAPDFBecomesValidXMLWithEveryReaderAndMapping(t *testing.T) {
 		"scan":    pdftest.Scan(t),
 		"rotated": pdftest.Rotated(t, 90, "Sideways."),
 		"columns": pdftest.Columns(t, "one\ntwo", "three\nfour"),
-		"open":    pdftest.Locked(t, "", "Everybody may read this."),
+		"open":    pdftest.Locked(t, "", "Anyone may read this."),
 	}
 	for _, r := range pdf.Readers() {
 		s := serve(t, Config{Reader: r.Name()})
@@ -62,7 +62,7 @@ func TestTheWordsAreInTheXML(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalHasItsStatus holds the table that the worker relies on (C3): 400, 406, 413 and 415 for what will never do.
+// TestEveryRefusalHasItsStatus checks the statuses that the worker relies on (C3): 400, 406, 413 and 415 are final.
 func TestEveryRefusalHasItsStatus(t *testing.T) {
 	s := serve(t, Config{MaxBytes: 1 << 20})
 	sound := pdftest.Simple(t, "Hello.")
@@ -150,8 +150,8 @@ func TestOddRequestsGetAClearAnswer(t *testing.T) {
 	}
 }
 
-// TestLiesOnTheWireGetAClearAnswer speaks to the gateway without a client that would keep the rules.
-func TestLiesOnTheWireGetAClearAnswer(t *testing.T) {
+// TestMalformedHTTPGetsAClearAnswer sends raw bytes, because an HTTP client would not break the rules.
+func TestMalformedHTTPGetsAClearAnswer(t *testing.T) {
 	s := serve(t, Config{Reader: "quick", MaxBytes: 1 << 20})
 	const head = "POST /convert?mapping=text HTTP/1.1\r\nHost: x\r\nContent-Type: application/pdf\r\n"
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestLiesOnTheWireGetAClearAnswer(t *testing.T) {
 			if _, err := io.WriteString(conn, c.send); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(c.statuses, "200") { // whoever closes after a whole request is taken for gone
+			if !strings.Contains(c.statuses, "200") { // the server takes a client that closes after a complete request as gone
 				if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 					t.Fatal(err)
 				}
@@ -225,13 +225,13 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func TestNoMessageIsLongerThanThereIsRoom(t *testing.T) {
+func TestNoMessageIsTooLong(t *testing.T) {
 	for code, r := range refusals {
-		if got := refuse(code, strings.Repeat("long ", 100)); got.Message != r.Message || len(got.Message) > longestMessage || got.status != r.status {
+		if got := refuse(code, strings.Repeat("long ", 100)); got.Message != r.Message || len(got.Message) > maxMessage || got.status != r.status {
 			t.Errorf("%s says %q", code, got.Message)
 		}
 	}
-	if got := refuse("HITHERTO_UNKNOWN", "/a/path/that/nobody/may/see"); got.Code != codeFailed || got.Message != refusals[codeFailed].Message {
+	if got := refuse("HITHERTO_UNKNOWN", "/a/secret/path"); got.Code != codeFailed || got.Message != refusals[codeFailed].Message {
 		t.Errorf("an unknown code says %q", got.Message)
 	}
 }
@@ -245,7 +245,7 @@ func TestTheMappingsAreNamed(t *testing.T) {
 	}
 }
 
-func TestHealthIsTriedAndNotOnlySaid(t *testing.T) {
+func TestTheHealthCheckStartsAProcess(t *testing.T) {
 	handler, err := New(Config{Temp: t.TempDir(), Reader: "go"})
 	if err != nil {
 		t.Fatal(err)
@@ -255,15 +255,15 @@ func TestHealthIsTriedAndNotOnlySaid(t *testing.T) {
 	if got.StatusCode != http.StatusOK || strings.TrimSpace(string(got.body)) != `{"reader":"go","status":"ok"}` {
 		t.Errorf("the answer is %d %s", got.StatusCode, got.body)
 	}
-	ill := &gateway{cfg: Config{Reader: "go", Timeout: time.Minute, Log: quiet}, desk: &desk{folder: t.TempDir()}, program: "/nowhere/at/all"}
-	s = scene{Server: newServer(t, ill.routes())}
+	broken := &gateway{cfg: Config{Reader: "go", Timeout: time.Minute, Log: quiet}, temp: &workspaceRoot{folder: t.TempDir()}, program: "/nowhere/at/all"}
+	s = scene{Server: newServer(t, broken.routes())}
 	got = s.send(t, "GET", "/healthz", "", nil)
 	got.refused(t, 503, codeBusy)
 	if got.Header.Get("Retry-After") == "" {
-		t.Error("it does not say when to come again")
+		t.Error("the answer has no Retry-After")
 	}
-	ill.program = fmt.Sprint(ill.program, "either")
+	broken.program = fmt.Sprint(broken.program, "either")
 	if s.send(t, "GET", "/healthz", "", nil).StatusCode != 503 {
-		t.Error("it forgot at once")
+		t.Error("the result was not reused")
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 )
 
-// A pageRange says which pages are looked at. The zero value: all.
+// A pageRange selects pages. The zero value selects all.
 type pageRange struct{ first, last int } // from 1; -1 is the last page
 
-// has reports whether a page is meant.
+// has reports whether a page is in the range.
 func (p pageRange) has(number, of int) bool {
 	first, last := p.first, p.last
 	if first < 0 {
@@ -24,28 +24,28 @@ func (p pageRange) has(number, of int) bool {
 	return p == pageRange{} || number >= first && number <= last
 }
 
-// A view is what a rule looks at: pages, or parts of them, or the text that the rule around it has found.
+// A view is what a rule searches: pages, regions of pages, or the match of the enclosing rule.
 type view struct {
 	document *pdf.Document
-	pages    []*leaf
+	pages    []*pageText
 	plain    string // when there are no pages
 }
 
-// A leaf is one page, or a part of it. Its rows are made when somebody asks.
-type leaf struct {
+// A pageText is one page or a region of it. Its rows are built when they are first needed.
+type pageText struct {
 	number int
 	blocks []pdf.Block
 	rows   []string
 }
 
-func wholePages(d *pdf.Document) (all []*leaf) {
+func wholePages(d *pdf.Document) (all []*pageText) {
 	for _, p := range d.Pages {
-		all = append(all, &leaf{number: p.Number, blocks: p.Blocks})
+		all = append(all, &pageText{number: p.Number, blocks: p.Blocks})
 	}
 	return all
 }
 
-// only narrows a view.
+// only returns the part of a view in the given pages and region.
 func (v view) only(pages pageRange, region *pdf.Box) view {
 	if pages == (pageRange{}) && region == nil {
 		return v
@@ -56,14 +56,14 @@ func (v view) only(pages pageRange, region *pdf.Box) view {
 			continue
 		}
 		if region != nil {
-			l = &leaf{number: l.number, blocks: within(l.blocks, *region)}
+			l = &pageText{number: l.number, blocks: within(l.blocks, *region)}
 		}
 		narrow.pages = append(narrow.pages, l)
 	}
 	return narrow
 }
 
-// within keeps the words whose middle lies in a region.
+// within keeps the words whose centre is in a region.
 func within(blocks []pdf.Block, region pdf.Box) (kept []pdf.Block) {
 	for _, b := range blocks {
 		part := pdf.Block{Box: b.Box}
@@ -85,14 +85,14 @@ func within(blocks []pdf.Block, region pdf.Box) (kept []pdf.Block) {
 
 func middle(w pdf.Word) float64 { return w.Box.Y + w.Box.Height/2 }
 
-// The units that patterns are matched with.
+// The units of text that patterns are matched against.
 const (
 	inRow  = "row"
 	inLine = "line"
 	inPage = "page"
 )
 
-// units are the texts that a pattern is matched with, one after the other.
+// units returns the texts that a pattern is matched against, in order.
 func (v view) units(in string) (all []string) {
 	if v.pages == nil {
 		if in == inPage {
@@ -116,20 +116,20 @@ func (v view) units(in string) (all []string) {
 	return all
 }
 
-// text is everything in view.
+// text returns all text of the view.
 func (v view) text() string { return strings.Join(v.units(inPage), "\n") }
 
-// field is the value of a form's field.
+// field returns the value of a form field.
 func (v view) field(name string) string {
 	for _, f := range v.document.Fields {
 		if f.Name == name {
-			return tidy(f.Value)
+			return normalise(f.Value)
 		}
 	}
 	return ""
 }
 
-func (l *leaf) lines() (all []string) {
+func (l *pageText) lines() (all []string) {
 	for _, b := range l.blocks {
 		for _, line := range b.Lines {
 			all = append(all, lineText(line))
@@ -138,17 +138,17 @@ func (l *leaf) lines() (all []string) {
 	return all
 }
 
-// text is a page as people read it: block by block, with an empty line between them.
-func (l *leaf) text() string {
+// text returns the text of a page: block by block, with an empty line between them.
+func (l *pageText) text() string {
 	var blocks []string
 	for _, b := range l.blocks {
-		blocks = append(blocks, strings.Join((&leaf{blocks: []pdf.Block{b}}).lines(), "\n"))
+		blocks = append(blocks, strings.Join((&pageText{blocks: []pdf.Block{b}}).lines(), "\n"))
 	}
 	return strings.Join(blocks, "\n\n")
 }
 
-// rows are what stands side by side on a page, whichever blocks it belongs to, from left to right and from top to bottom. A table's row is one, although a
-// reader takes its columns for blocks. A gap as wide as a letter is high becomes a tab, any other a space.
+// rows returns the rows of a page from top to bottom. A row is all words at the same height, from left to right, whatever block they belong to. So the row of a table is
+// one row, although readers report columns as blocks. A gap that is at least as wide as the word is high becomes a tab, any other gap a space.
 func rows(blocks []pdf.Block) (all []string) {
 	var words []pdf.Word
 	for _, b := range blocks {

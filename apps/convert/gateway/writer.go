@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A writer writes XML 1.0 as it comes, indented, and remembers the first failure until the end. What XML cannot hold becomes U+FFFD.
+// A writer writes indented XML 1.0. It keeps the first error until end. A character that XML does not allow becomes U+FFFD.
 type writer struct {
 	to    *bufio.Writer
 	depth int
 	err   error
 }
 
-// An attribute of an element. One without a value is left out.
+// An attribute of an element. An attribute without a value is not written.
 type attribute struct{ name, value string }
 
 func (w *writer) raw(parts ...string) {
@@ -32,7 +32,7 @@ func (w *writer) escaped(text string) {
 
 func (w *writer) begin() { w.raw(xml.Header) }
 
-// end reports whether everything was written.
+// end flushes the output and returns the first error.
 func (w *writer) end() error {
 	if w.err == nil {
 		w.err = w.to.Flush()
@@ -52,20 +52,20 @@ func (w *writer) tag(name string, attributes []attribute) {
 	}
 }
 
-// open begins an element that holds others.
+// open starts an element with child elements.
 func (w *writer) open(name string, attributes ...attribute) {
 	w.tag(name, attributes)
 	w.raw(">\n")
 	w.depth++
 }
 
-// close ends it.
+// close ends an element.
 func (w *writer) close(name string) {
 	w.depth--
 	w.raw(strings.Repeat("  ", w.depth), "</", name, ">\n")
 }
 
-// leaf writes an element that holds text, or nothing.
+// leaf writes an element with text, or an empty one.
 func (w *writer) leaf(name, text string, attributes ...attribute) {
 	w.tag(name, attributes)
 	if text == "" {

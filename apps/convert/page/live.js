@@ -1,38 +1,38 @@
-// What the server tells by itself: the events of this owner's jobs, and how the converter is.
+// Live updates: the events of this session's jobs, and the state of the converter.
 
-const told = ["queued", "processing", "reclaimed", "retry", "returned", "complete", "failed", "expired", "cancelled", "manual_retry", "redrive", "cancel"];
-const patience = 5000;
+const eventTypes = ["queued", "processing", "reclaimed", "retry", "returned", "complete", "failed", "expired", "cancelled", "manual_retry", "redrive", "cancel"];
+const pollInterval = 5000;
 
-/** follow listens for events. Each names a job; what became of it is asked of the API. */
+/** follow listens for events. Each event names a job; the caller reads the job from the API. */
 export function follow({ changed, missed, connected }) {
-  let rest = 1000;
+  let delay = 1000;
   const open = () => {
     const source = new EventSource("/api/events");
     source.addEventListener("open", () => {
-      rest = 1000;
+      delay = 1000;
       connected(true);
       missed();
     });
     source.addEventListener("error", () => {
       connected(false);
-      // The browser comes back by itself unless it was answered with something that is no feed.
+      // The browser reconnects by itself unless the answer was not an event stream.
       if (source.readyState !== EventSource.CLOSED) return;
-      setTimeout(open, rest);
-      rest = Math.min(rest * 2, 30000);
+      setTimeout(open, delay);
+      delay = Math.min(delay * 2, 30000);
     });
     source.addEventListener("reset", missed);
-    const hear = (event) => {
+    const onEvent = (event) => {
       const subject = JSON.parse(event.data).subject;
       if (subject) changed(subject);
     };
-    for (const type of told) source.addEventListener(`job.${type}`, hear);
+    for (const type of eventTypes) source.addEventListener(`job.${type}`, onEvent);
     addEventListener("pagehide", () => source.close(), { once: true });
   };
   open();
 }
 
-/** watch asks how the converter is, every few seconds while somebody looks, and when told to. */
-export function watch(heard, lost) {
+/** watch reads the state of the converter every few seconds while the page is visible, and whenever the returned function is called. */
+export function watch(onState, onUnreachable) {
   let timer;
   let asking = false;
   const ask = async () => {
@@ -41,14 +41,14 @@ export function watch(heard, lost) {
       asking = true;
       try {
         const answer = await fetch("/api/gateway");
-        if (answer.ok) heard(await answer.json());
+        if (answer.ok) onState(await answer.json());
       } catch {
-        lost();
+        onUnreachable();
       }
       asking = false;
     }
     clearTimeout(timer);
-    timer = setTimeout(ask, patience);
+    timer = setTimeout(ask, pollInterval);
   };
   document.addEventListener("visibilitychange", ask);
   ask();

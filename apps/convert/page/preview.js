@@ -1,10 +1,10 @@
-// The first part of a result in a dialog, lightly coloured. What is shown was made from somebody's file: it only ever becomes text.
-import { bytes } from "./words.js";
+// A dialog with the beginning of a result, with syntax colours. The content comes from an untrusted file: it is only ever inserted as text.
+import { bytes } from "./format.js";
 
 const pieces = /(<!--[\s\S]*?(?:-->|$))|(<[?!][^>]*>?)|(<\/?)([^\s<>\/]+)((?:[^<>"']|"[^"]*"|'[^']*')*)(>?)|(&[#\w]+;)|([^<&]+|[\s\S])/g;
 const attribute = /([^\s=]+)(\s*=\s*)("[^"]*"?|'[^']*'?)|([\s\S])/g;
 
-/** highlight turns XML into coloured text. */
+/** highlight returns XML as coloured text. */
 export function highlight(xml) {
   const out = document.createDocumentFragment();
   const add = (kind, text) => {
@@ -40,7 +40,7 @@ export async function show(job, opener) {
   const code = dialog.querySelector("code");
   dialog.querySelector('[data-part="title"]').textContent = job.filename;
   dialog.querySelector('[data-part="save"]').href = job.download_url;
-  note.textContent = "Reading the result.";
+  note.textContent = "Loading the result.";
   code.replaceChildren();
   dialog.addEventListener("close", () => opener.focus(), { once: true });
   dialog.showModal();
@@ -52,6 +52,6 @@ export async function show(job, opener) {
     const whole = job.result_bytes === null || job.result_bytes <= 64 * 1024;
     note.textContent = whole ? `The whole result, ${bytes(job.result_bytes ?? text.length)}.` : `The first 64 KB of ${bytes(job.result_bytes)}. Download it to see the rest.`;
   } catch (problem) {
-    note.textContent = problem instanceof TypeError ? "The server cannot be reached. Close this and try again in a moment." : problem.message;
+    note.textContent = problem instanceof TypeError ? "The server cannot be reached. Please close this preview and try again in a moment." : problem.message;
   }
 }

@@ -1,48 +1,48 @@
-// The queue page. The server renders the first rows; from then on this keeps them true.
+// The queue page. The server renders the first rows; this script keeps them up to date.
 import { follow, watch } from "./live.js";
 import { show } from "./preview.js";
 import { make, paint, state, tick } from "./row.js";
 import { begin } from "./upload.js";
-import { files } from "./words.js";
+import { files } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const jobs = new Map(); // by id
 const rows = new Map(); // by id
 const expired = document.body.dataset.expired;
 const page = 50;
-let cursor = null; // of the first row that is not shown
+let cursor = null; // of the next older jobs; null when all are shown
 let dirty = new Set();
 let flushing = false;
 let ask = () => {};
 
-/** say tells those who do not see. Much at once is summed up. */
-let unsaid = [];
+/** say announces a change to screen readers. More than three changes within 400 ms become one announcement. */
+let pending = [];
 function say(text) {
-  unsaid.push(text);
-  if (unsaid.length > 1) return;
+  pending.push(text);
+  if (pending.length > 1) return;
   setTimeout(() => {
-    $("said").textContent = unsaid.length > 3 ? `${unsaid.length} changes. The last: ${unsaid.at(-1)}` : unsaid.join(" ");
-    unsaid = [];
+    $("announcement").textContent = pending.length > 3 ? `${pending.length} changes. The last: ${pending.at(-1)}` : pending.join(" ");
+    pending = [];
   }, 400);
 }
 
-/** call asks the API. What it refuses becomes an error with the line to show; a server that is away is told apart. */
+/** call sends a request to the API. It throws an error with a message for the user, which also has the status, or unreachable if there was no answer. */
 async function call(path, options) {
   const answer = await fetch(path, { headers: { Accept: "application/json" }, ...options }).catch(() => {
-    throw Object.assign(new Error("The server cannot be reached. Try again in a moment."), { away: true });
+    throw Object.assign(new Error("The server cannot be reached. Please try again in a moment."), { unreachable: true });
   });
   const body = await answer.json().catch(() => null);
-  if (!answer.ok) throw Object.assign(new Error(body?.error_message || "The server could not answer. Try again in a moment."), { status: answer.status });
+  if (!answer.ok) throw Object.assign(new Error(body?.error_message || "The server could not answer. Please try again in a moment."), { status: answer.status });
   return body;
 }
 
-/** away shows or hides that the server cannot be reached. */
-function away(problem) {
-  $("away").hidden = !(problem?.away || problem?.status >= 500);
-  if (problem && !problem.away && !problem.status) console.error(problem); // a mistake of ours
+/** showReachable shows or hides the banner that the server cannot be reached. */
+function showReachable(problem) {
+  $("unreachable").hidden = !(problem?.unreachable || problem?.status >= 500);
+  if (problem && !problem.unreachable && !problem.status) console.error(problem); // a defect in this script
 }
 
-/** put shows a job where it belongs: newest first. */
+/** put shows a job in its place: newest first. */
 function put(job) {
   const before = jobs.get(job.id);
   jobs.set(job.id, job);
@@ -64,7 +64,7 @@ function older(a, b) {
   return a.created_at === b.created_at ? a.id < b.id : Date.parse(a.created_at) < Date.parse(b.created_at);
 }
 
-/** sum brings what depends on all rows up to date. */
+/** sum updates what depends on all rows: counts, the empty state and the button for more. */
 function sum() {
   const empty = jobs.size === 0 && $("uploads").childElementCount === 0;
   $("empty").hidden = !empty;
@@ -75,14 +75,14 @@ function sum() {
   $("sum").textContent = empty ? "" : parts.join(", ") + (cursor === null ? "" : ", and older ones");
 }
 
-/** inTurn has reads of the list run one after the other: none drops what another has brought, or moves its cursor. */
-let line = Promise.resolve();
+/** inTurn runs reads of the list one after the other, so that none removes rows that another has added, or moves its cursor. */
+let reads = Promise.resolve();
 function inTurn(read) {
-  line = line.then(read);
-  return line;
+  reads = reads.then(read);
+  return reads;
 }
 
-/** load reads the newest jobs, as many as are shown. A load that has not begun yet serves everybody who asks for one. */
+/** load reads the newest jobs, as many as are shown. Calls before a load begins share it. */
 let waiting = null;
 function load() {
   waiting ??= inTurn(() => {
@@ -97,22 +97,22 @@ async function newest() {
     let next = "";
     let seen = 0;
     const wanted = Math.max(page, rows.size);
-    const shown = [...rows.keys(), ...[...$("jobs").children].map((row) => row.dataset.id)]; // what is uploaded meanwhile stays
-    const there = new Set();
+    const shown = [...rows.keys(), ...[...$("jobs").children].map((row) => row.dataset.id)]; // jobs that are uploaded in the meantime stay
+    const found = new Set();
     do {
       const answer = await call(`/api/jobs?limit=${page}${next ? `&cursor=${encodeURIComponent(next)}` : ""}`);
       for (const job of answer.jobs) {
         put(job);
-        there.add(job.id);
+        found.add(job.id);
       }
       seen += answer.jobs.length;
       next = answer.next_cursor;
     } while (next && seen < wanted);
     cursor = next || null;
-    for (const id of shown) if (!there.has(id)) drop(id);
-    away(null);
+    for (const id of shown) if (!found.has(id)) drop(id);
+    showReachable(null);
   } catch (problem) {
-    away(problem);
+    showReachable(problem);
     setTimeout(load, 5000);
   }
   sum();
@@ -128,25 +128,25 @@ function drop(id) {
 async function more() {
   const button = $("more").querySelector("button");
   button.disabled = true;
-  await inTurn(further);
+  await inTurn(loadOlder);
   button.disabled = false;
   sum();
 }
 
-async function further() {
-  if (cursor === null) return; // a load has met the last job, or failed and is tried again
+async function loadOlder() {
+  if (cursor === null) return; // a load has reached the last job, or failed and will run again
   try {
     const answer = await call(`/api/jobs?limit=${page}&cursor=${encodeURIComponent(cursor)}`);
     answer.jobs.forEach(put);
     cursor = answer.next_cursor || null;
     if (answer.jobs.length > 0) rows.get(answer.jobs[0].id).focus({ preventScroll: true });
   } catch (problem) {
-    away(problem);
+    showReachable(problem);
     say(problem.message);
   }
 }
 
-/** changed notes that a job is not what it was. Many at once are read in one go. */
+/** changed marks a job as changed. Changes within 100 ms are read together. */
 function changed(id) {
   dirty.add(id);
   if (flushing) return;
@@ -167,10 +167,10 @@ async function flush() {
 async function refresh(id) {
   try {
     put(await call(`/api/jobs/${id}`));
-    away(null);
+    showReachable(null);
   } catch (problem) {
     if (problem.status === 404) drop(id);
-    else away(problem);
+    else showReachable(problem);
   }
   sum();
 }
@@ -194,47 +194,47 @@ function notice(text) {
   $("notice").hidden = text === "";
 }
 
-/** gateway shows or hides the banner. When the converter goes or comes, the waiting rows say so too. */
+/** gateway shows or hides the banner of the converter. When its state changes, the rows are reloaded, because waiting rows mention it. */
 let held = false;
 function gateway(now) {
-  if (!$("away").hidden) load();
+  if (!$("unreachable").hidden) load();
   const busy = now.state !== "closed" && now.message !== "" && now.message !== null;
   $("busy").hidden = !busy;
   if (busy) {
     $("busy-text").textContent = now.message;
-    $("busy-count").textContent = now.held > 0 ? `${files(now.held)} ${now.held === 1 ? "waits" : "wait"}.` : "";
+    $("busy-count").textContent = now.held > 0 ? `${files(now.held)} ${now.held === 1 ? "is" : "are"} waiting.` : "";
   }
   if (busy !== held) {
-    say(busy ? now.message : "The converter is back.");
+    say(busy ? now.message : "The converter is available again.");
     load();
   }
   held = busy;
 }
 
-/** theme switches between light and dark and remembers it. */
+/** theme switches between light and dark, and stores the choice. */
 function theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
   try {
     localStorage.setItem("theme", root.dataset.theme);
-  } catch { /* it lasts as long as the page */ }
+  } catch { /* without storage, the choice lasts as long as the page */ }
   say(`${dark ? "Light" : "Dark"} theme.`);
 }
 
-/** mapping remembers the choice, and asks what there is. */
+/** mappings stores the chosen mapping, and reads the list of mappings from the server. */
 async function mappings() {
   const select = $("mapping");
   const remember = () => {
     try {
       localStorage.setItem("mapping", select.value);
-    } catch { /* the next visit begins with the first */ }
+    } catch { /* without storage, the next visit starts with the first mapping */ }
   };
   const recall = () => {
     try {
       const last = localStorage.getItem("mapping");
       if ([...select.options].some((option) => option.value === last)) select.value = last;
-    } catch { /* the first one it is */ }
+    } catch { /* without storage, the first mapping is chosen */ }
   };
   select.addEventListener("change", remember);
   recall();
@@ -247,10 +247,10 @@ async function mappings() {
       if (known.some((m) => m.name === chosen)) select.value = chosen;
       recall();
     }
-  } catch { /* those the server rendered will do */ }
+  } catch { /* keep the list that the server rendered */ }
 }
 
-/** listen wires what people do with rows, wherever they come from. */
+/** listen sets up the event handlers of the page. They are on the lists, so that they also work for rows that are added later. */
 function listen() {
   $("jobs").addEventListener("submit", (event) => {
     const row = event.target.closest("li");
@@ -275,19 +275,19 @@ function listen() {
   });
   $("theme").addEventListener("click", theme);
   $("notice-close").addEventListener("click", () => notice(""));
-  $("away-again").addEventListener("click", load);
+  $("unreachable-retry").addEventListener("click", load);
   setInterval(() => rows.forEach((row, id) => tick(row, jobs.get(id))), 1000);
 }
 
 begin({
   say,
   changed: sum,
-  noted: changed,
-  taken(job, twin) {
+  refused: changed,
+  accepted(job, duplicate) {
     put(job);
     sum();
-    if (!twin) return;
-    notice(`${job.filename} is already here with this mapping, so it was not converted again.`);
+    if (!duplicate) return;
+    notice(`You have already uploaded ${job.filename} with this mapping, so it was not converted again.`);
     rows.get(job.id).scrollIntoView({ block: "nearest" });
     rows.get(job.id).focus({ preventScroll: true });
   },
@@ -295,7 +295,7 @@ begin({
 listen();
 mappings();
 load();
-ask = watch(gateway, () => away({ away: true }));
+ask = watch(gateway, () => showReachable({ unreachable: true }));
 follow({
   changed,
   missed: load,

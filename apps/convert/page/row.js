@@ -1,30 +1,30 @@
-// One job as one row. The markup comes from the server's own template, and whatever a file is called or said about it goes in as text.
-import { age, bytes, until } from "./words.js";
+// One job as one row. The markup comes from the server's template; file names and messages are inserted as text.
+import { age, bytes, until } from "./format.js";
 
 const words = { queued: "Queued", processing: "Processing", complete: "Complete", failed: "Failed", cancelled: "Cancelled", expired: "Expired" };
 
-/** gone tells whether a file was there once and is no more. */
-const gone = (standing) => standing === "expired" || standing === "missing";
+/** gone reports whether a file existed and was deleted. */
+const gone = (fileState) => fileState === "expired" || fileState === "missing";
 
-/** state is what the badge says: a result that is gone is not complete to anybody who wants it. */
+/** state returns the state on the badge: a complete job whose result was deleted is shown as expired. */
 export function state(job) {
   return job.status === "complete" && gone(job.result) ? "expired" : job.status;
 }
 
-/** line is the one sentence under a name. */
+/** line returns the message under a file name. */
 export function line(job, expired) {
   if (state(job) === "expired") return expired;
-  const said = job.error_message || "";
+  const message = job.error_message || "";
   if (job.status === "failed") {
-    // Nobody retries what has failed for good, so it is not promised.
-    const kept = said.replace(/ We’ll retry[^.]*\.$/, "");
-    return job.can_retry ? `${kept} Retry starts it again.`.trim() : kept;
+    // A failed job is not retried automatically: remove the promise.
+    const kept = message.replace(/ We’ll retry[^.]*\.$/, "");
+    return job.can_retry ? `${kept} Choose Retry to try again.`.trim() : kept;
   }
-  if (job.status === "queued" && job.held) return said ? said : "Waits until the converter is back.";
-  return job.status === "queued" ? said : "";
+  if (job.status === "queued" && job.held) return message ? message : "Waiting until the converter is available again.";
+  return job.status === "queued" ? message : "";
 }
 
-/** attempts says what was tried, and when it is tried next. */
+/** attempts describes the attempts so far and when the next one is. */
 export function attempts(job, now = Date.now()) {
   const { status, attempt_count: made } = job;
   if (status === "failed") return made === 0 ? "" : made === 1 ? "Tried once." : `Tried ${made} times.`;
@@ -36,7 +36,7 @@ export function attempts(job, now = Date.now()) {
   return wait ? `${tried}, next attempt in ${wait}` : `${tried}, next attempt any moment`;
 }
 
-/** make copies the server's row for one more job. */
+/** make returns a new, empty row from the server's template. */
 export function make() {
   return document.getElementById("row").content.firstElementChild.cloneNode(true);
 }
@@ -47,7 +47,7 @@ function put(row, part, text) {
   element.hidden = text === "";
 }
 
-/** paint brings a row up to date without replacing anything, so that who stands on it stays there. */
+/** paint updates a row without replacing elements, so that the keyboard focus stays where it is. */
 export function paint(row, job, expired) {
   row.id = `job-${job.id}`;
   row.dataset.id = job.id;
@@ -63,23 +63,23 @@ export function paint(row, job, expired) {
   const when = row.querySelector("time");
   when.dateTime = job.created_at;
   tick(row, job);
-  act(row, job);
+  paintActions(row, job);
 }
 
-/** tick moves what moves by itself. */
+/** tick updates the texts that depend on the time. */
 export function tick(row, job, now = Date.now()) {
   put(row, "age", age(job.created_at, now));
   put(row, "attempts", attempts(job, now));
 }
 
-/** act offers what can be done with a job, and says why not. */
-function act(row, job) {
-  const there = job.status === "complete" && job.result === "available";
+/** paintActions shows the actions that are possible for a job, and why Retry is not. */
+function paintActions(row, job) {
+  const available = job.status === "complete" && job.result === "available";
   const download = row.querySelector('[data-part="download"]');
   const preview = row.querySelector('[data-part="preview"]');
-  download.hidden = preview.hidden = !there;
-  download.href = there ? job.download_url : "#";
-  preview.href = there ? `/api/jobs/${job.id}/preview` : "#";
+  download.hidden = preview.hidden = !available;
+  download.href = available ? job.download_url : "#";
+  preview.href = available ? `/api/jobs/${job.id}/preview` : "#";
 
   const form = row.querySelector('[data-part="retry"]');
   const button = form.querySelector("button");

@@ -5,5 +5,5 @@
   try {
     const theme = localStorage.getItem("theme");
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
-  } catch { /* a browser that remembers nothing follows its system */ }
+  } catch { /* without storage, the theme follows the system */ }
 })();

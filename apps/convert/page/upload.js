@@ -1,20 +1,20 @@
-// Files on their way up: dropped anywhere on the page or chosen, a few at a time, each with its own progress.
-import { bytes } from "./words.js";
+// Uploads: files that are dropped on the page or chosen are sent three at a time, each with its own progress bar.
+import { bytes } from "./format.js";
 
-const atOnce = 3;
+const maxRunning = 3;
 const waiting = [];
 let running = 0;
 let host;
 
-/** begin wires the form and the page. The host says what to do with what became of a file. */
-export function begin(own) {
-  host = own;
+/** begin sets up the form and the drop zone. The callbacks receive the results of uploads. */
+export function begin(callbacks) {
+  host = callbacks;
   const form = document.getElementById("upload");
   const picker = form.elements.file;
   picker.multiple = true;
   picker.required = false; // the button opens it
   picker.addEventListener("change", () => {
-    take([...picker.files]);
+    enqueue([...picker.files]);
     picker.value = "";
   });
   form.addEventListener("submit", (event) => {
@@ -39,13 +39,13 @@ export function begin(own) {
     if (!over(event)) return;
     event.preventDefault();
     leave();
-    take([...event.dataTransfer.files]);
+    enqueue([...event.dataTransfer.files]);
   });
   addEventListener("beforeunload", (event) => running + waiting.length > 0 && event.preventDefault());
 }
 
-/** take puts files in line. */
-function take(chosen) {
+/** enqueue adds files to the uploads. */
+function enqueue(chosen) {
   const mapping = document.getElementById("mapping").value;
   for (const file of chosen) {
     const row = document.getElementById("upload-row").content.firstElementChild.cloneNode(true);
@@ -65,7 +65,7 @@ function take(chosen) {
 }
 
 function next() {
-  while (running < atOnce && waiting.length > 0) send(waiting.shift());
+  while (running < maxRunning && waiting.length > 0) send(waiting.shift());
 }
 
 function send(upload) {
@@ -76,7 +76,7 @@ function send(upload) {
   body.append("file", upload.file);
   request.upload.addEventListener("progress", (event) => event.lengthComputable && progress(upload, event.loaded / event.total));
   request.addEventListener("load", () => answered(upload));
-  request.addEventListener("error", () => refused(upload, "The upload broke off. Check the connection and try again.", true));
+  request.addEventListener("error", () => refused(upload, "The upload was interrupted. Check your connection and try again.", true));
   request.addEventListener("loadend", () => {
     running--;
     next();
@@ -94,39 +94,39 @@ function progress(upload, share) {
   upload.row.querySelector('[data-part="word"]').textContent = share < 1 ? `${percent} %` : "Checking";
 }
 
-/** answered hands a file over to the queue, or says why it was not taken. */
+/** answered passes an accepted file to the list of jobs, or shows why it was refused. */
 function answered(upload) {
   const { status, response } = upload.request;
   if ((status === 200 || status === 201) && response?.id) {
     remove(upload);
-    host.taken(response, status === 200);
+    host.accepted(response, status === 200);
     return;
   }
-  const said = response?.error_message || "The server could not take this file. Try again in a moment.";
+  const message = response?.error_message || "The server could not accept this file. Please try again in a moment.";
   if (response?.id) {
-    // The refusal has a row of its own in the queue.
+    // The refused file has its own row in the list of jobs.
     remove(upload);
-    host.noted(response.id);
+    host.refused(response.id);
     return;
   }
-  refused(upload, said, status >= 500 || status === 429 || status === 0);
+  refused(upload, message, status >= 500 || status === 429 || status === 0);
 }
 
-function refused(upload, said, worthwhile) {
+function refused(upload, message, canRetry) {
   upload.row.dataset.state = "failed";
   upload.row.querySelector("use").setAttribute("href", "#shape-failed");
   upload.row.querySelector("progress").hidden = true;
   upload.row.querySelector('[data-part="word"]').textContent = "Not uploaded";
-  upload.row.querySelector('[data-part="line"]').textContent = said;
+  upload.row.querySelector('[data-part="line"]').textContent = message;
   upload.row.querySelector('[data-part="line"]').hidden = false;
-  upload.row.querySelector('[data-part="again"]').hidden = !worthwhile;
+  upload.row.querySelector('[data-part="again"]').hidden = !canRetry;
   upload.row.querySelector('[data-part="stop-word"]').textContent = "Dismiss";
-  host.say(`${upload.file.name} was not uploaded. ${said}`);
+  host.say(`${upload.file.name} was not uploaded. ${message}`);
 }
 
 function again(upload) {
   remove(upload);
-  take([upload.file]);
+  enqueue([upload.file]);
 }
 
 function stop(upload) {

@@ -1,5 +1,5 @@
-// Package blob keeps files for applications, in a folder or in S3-compatible object storage. A file is there whole or not at all, and stays as it
-// was made: nothing is ever overwritten.
+// Package blob stores files for applications, in a folder or in S3-compatible object storage. A file exists completely or not at all and never changes: nothing is ever
+// overwritten.
 package blob
 
 import (
@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// What can be in the way, besides the storage itself.
+// Errors of a Store, besides those of the storage itself.
 var (
 	ErrNotFound = errors.New("there is no such file")
-	ErrExists   = errors.New("there is such a file already")
-	ErrFull     = errors.New("there is no room for more files") // trying again soon is no use
+	ErrExists   = errors.New("the file exists already")
+	ErrFull     = errors.New("the storage is full") // an early retry does not help
 )
 
-// A Store keeps files by key. Keys are made by the application: segments of lower-case letters, digits, dots, dashes and underscores, with slashes between
-// them, none beginning with a dot.
+// A Store stores files by key. The application chooses the keys: segments of lower-case letters, digits, dots, dashes and underscores, separated by slashes; no segment
+// begins or ends with a dot. A Store is safe for concurrent use.
 type Store interface {
-	// Put makes a file of all that from holds. When it returns nil the file is durable; otherwise there is none. A failure of from is
-	// returned as it is, so that whoever made it can tell it from one of the storage. ErrExists leaves the other file as it is.
+	// Put creates a file with everything that from returns. When Put returns nil, the file is durable; otherwise it does not exist. An error of from is
+	// returned unchanged, so that the caller can distinguish it from an error of the storage. With ErrExists the existing file is unchanged.
 	Put(ctx context.Context, key string, from io.Reader) (Info, error)
-	// Open reads a file, from any place in it. ErrNotFound when there is none.
+	// Open opens a file for reading, with Seek. It returns ErrNotFound if the file does not exist.
 	Open(ctx context.Context, key string) (*File, error)
-	// Stat tells of a file without reading it. ErrNotFound when there is none.
+	// Stat describes a file without reading it. It returns ErrNotFound if the file does not exist.
 	Stat(ctx context.Context, key string) (Info, error)
-	// Delete removes a file. One that is not there is no error.
+	// Delete deletes a file. It is no error if the file does not exist.
 	Delete(ctx context.Context, key string) error
-	// Older lists files that were made longer ago than that, those that were never finished among them (see Info.Part), in an order of its own that
-	// stays the same. It begins after the key of a file that was listed before, whether or not that is still there; at the beginning without one.
+	// Older lists files that are older than a duration, including unfinished ones (see Info.Part), in a fixed order. It begins after the given key, which an
+	// earlier list returned and whose file may be deleted by now; with an empty key it begins at the first file.
 	Older(ctx context.Context, than time.Duration, after string) iter.Seq2[Info, error]
 }
 
-// Info is what is known of a file.
+// Info describes a file.
 type Info struct {
 	Key    string
 	Size   int64
 	MadeAt time.Time
-	Part   bool // somebody began it and was stopped: it may be deleted, and cannot be opened
+	Part   bool // an unfinished file, left by a process that was killed: it can be deleted, not opened
 }
 
 // A File is open for reading.
@@ -50,13 +50,13 @@ type File struct {
 	Info
 }
 
-// Open opens the store at a place: a path, or s3://bucket/prefix. It makes a folder that is missing, and asks a bucket whether it is there.
+// Open opens the store at a path or at s3://bucket/prefix. It creates a missing folder, and returns an error for a missing bucket.
 func Open(ctx context.Context, place string) (Store, error) {
 	if rest, ok := strings.CutPrefix(place, "s3://"); ok {
 		return openBucket(ctx, rest)
 	}
 	if scheme, _, ok := strings.Cut(place, "://"); ok {
-		return nil, fmt.Errorf("files cannot be kept at %s://...: give a folder, or s3://bucket/prefix", scheme)
+		return nil, fmt.Errorf("files cannot be stored at %s://...: use a folder, or s3://bucket/prefix", scheme)
 	}
 	return openFolder(place)
 }

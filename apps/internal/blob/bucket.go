@@ -17,100 +17,100 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// A bucket keeps files in S3-compatible object storage, under a prefix.
+// A bucket stores files in S3-compatible object storage, under a prefix.
 type bucket struct {
-	s3     *minio.Core
-	name   string
-	prefix string        // empty, or with a slash at its end
-	turn   chan struct{} // of one, for who tries out the storage
-	honest atomic.Bool   // it was seen to refuse what would overwrite
+	s3       *minio.Core
+	name     string
+	prefix   string        // empty, or with a slash at its end
+	checking chan struct{} // capacity 1: held by the caller that checks the storage
+	checked  atomic.Bool   // the storage was seen to refuse an overwrite
 }
 
-// marker is an object that no key can name, for trying out what the storage does with what would overwrite it.
+// marker is an object that no key can name. It serves to check that the storage refuses to overwrite it.
 const marker = ".holdfast"
 
-// putMark is the metadata by which a writer knows its own file again.
+// putMark is the metadata by which a writer recognises its own file.
 const putMark = "Holdfast-Put"
 
 func (b *bucket) Put(ctx context.Context, key string, from io.Reader) (Info, error) {
 	if err := checkKey(key); err != nil {
 		return Info{}, err
 	}
-	spool, size, err := setAside(ctx, from)
+	spool, size, err := spoolAll(ctx, from)
 	if err != nil {
 		return Info{}, err
 	}
-	defer spool.drop()
-	if err := b.check(ctx); err != nil {
+	defer spool.remove()
+	if err := b.checkConditionalWrites(ctx); err != nil {
 		return Info{}, err
 	}
-	if err := b.make(ctx, key, io.NewSectionReader(spool.File, 0, size)); err != nil {
+	if err := b.create(ctx, key, io.NewSectionReader(spool.File, 0, size)); err != nil {
 		return Info{}, err
 	}
 	return Info{Key: key, Size: size, MadeAt: time.Now()}, nil
 }
 
-// make asks for one thing: make this, unless it is there. The storage does it whole or not at all.
-func (b *bucket) make(ctx context.Context, key string, from *io.SectionReader) error {
+// create creates an object unless it exists, in one conditional request. The storage does it completely or not at all.
+func (b *bucket) create(ctx context.Context, key string, from *io.SectionReader) error {
 	mark := rand.Text()
 	o := minio.PutObjectOptions{
 		ContentType:      "application/octet-stream",
 		UserMetadata:     map[string]string{putMark: mark},
-		DisableMultipart: true, // parts of uploads would stay when this process dies
+		DisableMultipart: true, // parts of a multipart upload would stay if this process died
 		SendContentMd5:   true,
 	}
 	o.SetMatchETagExcept("*")
 	if _, err := b.s3.Client.PutObject(ctx, b.name, b.prefix+key, from, from.Size(), o); err != nil {
-		return b.outcome(ctx, key, mark, err)
+		return b.resolvePut(ctx, key, mark, err)
 	}
 	return nil
 }
 
-// outcome says what became of a file whose making was answered with an error. The answer to one that was made may have been lost, and a client that
-// asks again then meets its own file.
-func (b *bucket) outcome(ctx context.Context, key, mark string, err error) error {
+// resolvePut finds out whether a file exists whose creation returned an error. The answer to a successful request may have been lost, and then the client's retry meets its
+// own file.
+func (b *bucket) resolvePut(ctx context.Context, key, mark string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	taken := answered && (answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict)
 	if answered && !taken && answer.StatusCode < 500 {
-		return refusal("a file could not be stored", err)
+		return bucketError("cannot store a file", err)
 	}
-	ask, enough := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer enough()
-	there, unknown := b.s3.StatObject(ask, b.name, b.prefix+key, minio.StatObjectOptions{})
+	askCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	found, unknown := b.s3.StatObject(askCtx, b.name, b.prefix+key, minio.StatObjectOptions{})
 	switch {
-	case unknown == nil && there.UserMetadata[putMark] == mark:
+	case unknown == nil && found.UserMetadata[putMark] == mark:
 		return nil
 	case ctx.Err() == nil && (unknown == nil || answer.StatusCode == http.StatusPreconditionFailed):
-		return ErrExists // a storage that says so before it has read all may hang up before that is heard
+		return ErrExists // a storage that answers before it has read everything may close the connection before the answer arrives
 	}
-	return refusal("a file could not be stored", err)
+	return bucketError("cannot store a file", err)
 }
 
-// check tries once, before anything is stored, whether the storage keeps what it has: some do not know the condition and overwrite.
-func (b *bucket) check(ctx context.Context) error {
-	if b.honest.Load() {
+// checkConditionalWrites checks once, before the first file is stored, that the storage refuses to overwrite an object: some ignore the condition and overwrite.
+func (b *bucket) checkConditionalWrites(ctx context.Context) error {
+	if b.checked.Load() {
 		return nil
 	}
 	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
+	case b.checking <- struct{}{}:
+		defer func() { <-b.checking }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	for range 2 {
-		if b.honest.Load() {
+		if b.checked.Load() {
 			return nil
 		}
-		err := b.make(ctx, marker, io.NewSectionReader(strings.NewReader(""), 0, 0))
+		err := b.create(ctx, marker, io.NewSectionReader(strings.NewReader(""), 0, 0))
 		if errors.Is(err, ErrExists) {
-			b.honest.Store(true)
+			b.checked.Store(true)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return errors.New("this storage overwrites files although it was asked not to (If-None-Match): use one that has conditional writes")
+	return errors.New("this storage ignores If-None-Match and overwrites files: use one that supports conditional writes")
 }
 
 func (b *bucket) Stat(ctx context.Context, key string) (Info, error) {
@@ -118,9 +118,9 @@ func (b *bucket) Stat(ctx context.Context, key string) (Info, error) {
 		return Info{}, err
 	}
 	o, err := b.s3.StatObject(ctx, b.name, b.prefix+key, minio.StatObjectOptions{})
-	if err = refusal("a file could not be looked at", err); errors.Is(err, ErrNotFound) {
-		// An answer without a body cannot say whether the file is missing or the bucket.
-		if err := b.there(ctx); err != nil {
+	if err = bucketError("cannot check a file", err); errors.Is(err, ErrNotFound) {
+		// An answer to HEAD has no body, so it does not say whether the file or the bucket is missing.
+		if err := b.exists(ctx); err != nil {
 			return Info{}, err
 		}
 	}
@@ -130,12 +130,12 @@ func (b *bucket) Stat(ctx context.Context, key string) (Info, error) {
 	return Info{Key: key, Size: o.Size, MadeAt: o.LastModified}, nil
 }
 
-func (b *bucket) there(ctx context.Context) error {
-	there, err := b.s3.BucketExists(ctx, b.name)
+func (b *bucket) exists(ctx context.Context) error {
+	found, err := b.s3.BucketExists(ctx, b.name)
 	if err != nil {
-		return refusal("the bucket could not be asked for", err)
+		return bucketError("cannot check the bucket", err)
 	}
-	if !there {
+	if !found {
 		return errNoBucket
 	}
 	return nil
@@ -145,22 +145,22 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	if err := checkListed(key); err != nil {
 		return err
 	}
-	err := refusal("a file could not be deleted", b.s3.RemoveObject(ctx, b.name, b.prefix+key, minio.RemoveObjectOptions{}))
+	err := bucketError("cannot delete a file", b.s3.RemoveObject(ctx, b.name, b.prefix+key, minio.RemoveObjectOptions{}))
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// Older never lists parts: a bucket has none.
+// Older never lists unfinished files: a bucket has none.
 func (b *bucket) Older(ctx context.Context, than time.Duration, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		ctx, enough := context.WithCancel(ctx)
-		defer enough()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		o := minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}
 		if after != "" {
 			if err := checkListed(after); err != nil {
-				yield(Info{}, fmt.Errorf("a list cannot begin there: %w", err))
+				yield(Info{}, fmt.Errorf("a list cannot begin after this key: %w", err))
 				return
 			}
 			o.StartAfter = b.prefix + after
@@ -168,7 +168,7 @@ func (b *bucket) Older(ctx context.Context, than time.Duration, after string) it
 		before := time.Now().Add(-than)
 		for object := range b.s3.ListObjectsIter(ctx, b.name, o) {
 			if object.Err != nil {
-				yield(Info{}, refusal("files could not be listed", object.Err))
+				yield(Info{}, bucketError("cannot list files", object.Err))
 				return
 			}
 			info := Info{Key: strings.TrimPrefix(object.Key, b.prefix), Size: object.Size, MadeAt: object.LastModified}
@@ -182,31 +182,31 @@ func (b *bucket) Older(ctx context.Context, than time.Duration, after string) it
 	}
 }
 
-// A spool is a file on this machine that nobody sees.
+// A spool is a temporary file on this machine.
 type spool struct{ *os.File }
 
-// setAside takes all that from holds, so that the storage is asked only when it is known to be whole, and how much it is.
-func setAside(ctx context.Context, from io.Reader) (spool, int64, error) {
+// spoolAll copies everything to a temporary file, so that the upload to the storage starts only when the file is complete and its size is known.
+func spoolAll(ctx context.Context, from io.Reader) (spool, int64, error) {
 	file, err := os.CreateTemp("", "holdfast-*")
 	if err != nil {
-		return spool{}, 0, trouble("a file could not be set aside", err)
+		return spool{}, 0, folderError("cannot create a temporary file", err)
 	}
 	s := spool{file}
 	if runtime.GOOS != "windows" {
-		_ = os.Remove(file.Name()) // it lives as long as it is open: whoever is killed leaves nothing
+		_ = os.Remove(file.Name()) // it exists as long as it is open: a killed process leaves nothing
 	}
-	whole := false
+	complete := false
 	defer func() {
-		if !whole {
-			s.drop()
+		if !complete {
+			s.remove()
 		}
 	}()
-	size, err := pour(ctx, file, from)
-	whole = err == nil
+	size, err := copyAll(ctx, file, from)
+	complete = err == nil
 	return s, size, err
 }
 
-func (s spool) drop() {
+func (s spool) remove() {
 	_ = s.Close()
 	if runtime.GOOS == "windows" {
 		_ = os.Remove(s.Name())

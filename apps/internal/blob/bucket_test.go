@@ -36,7 +36,7 @@ func TestABucketKeepsTheLawsUnderAPrefix(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	other := openThere(t, place+"/other")
-	put(t, other, "there.pdf", []byte("somebody else's"))
+	put(t, other, "there.pdf", []byte("another prefix's"))
 	n := 0
 	keepLaws(t, func(t *testing.T) Store {
 		n++
@@ -100,7 +100,7 @@ func stall(t *testing.T, endpoint string, most int64) (address string, stalled <
 	return "http://" + listener.Addr().String(), said
 }
 
-// between stands between a test and the server, and may do something else with a request.
+// between is a proxy between a test and the server that can change requests.
 func between(t *testing.T, server *s3test.Server, instead func(w http.ResponseWriter, r *http.Request, pass http.Handler)) {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
@@ -116,7 +116,7 @@ func between(t *testing.T, server *s3test.Server, instead func(w http.ResponseWr
 	t.Setenv("S3_ENDPOINT", proxy.URL)
 }
 
-func TestAFileWhoseAnswerWasLostIsKnownAgain(t *testing.T) {
+func TestAFileWhoseAnswerWasLostIsRecognised(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	var lost atomic.Int32
@@ -135,11 +135,11 @@ func TestAFileWhoseAnswerWasLostIsKnownAgain(t *testing.T) {
 		t.Errorf("%q, and %d answers were lost", got, lost.Load())
 	}
 	if _, err := b.Put(t.Context(), "mine.pdf", strings.NewReader("other")); !errors.Is(err, ErrExists) {
-		t.Errorf("somebody else's file: %v", err)
+		t.Errorf("a file of another writer: %v", err)
 	}
 }
 
-func TestOnlyWhatIsReadIsAskedFor(t *testing.T) {
+func TestOnlyTheBytesThatAreReadAreRequested(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	var mu sync.Mutex
@@ -185,7 +185,7 @@ func TestAStorageThatOverwritesIsRefused(t *testing.T) {
 	}))
 	defer careless.Close()
 	t.Setenv("S3_ENDPOINT", careless.URL)
-	t.Setenv("AWS_ACCESS_KEY_ID", "somebody")
+	t.Setenv("AWS_ACCESS_KEY_ID", "unknown")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	b := openThere(t, "s3://bucket")
 	if _, err := b.Put(t.Context(), "a.pdf", strings.NewReader("text")); err == nil || !strings.Contains(err.Error(), "conditional writes") {
@@ -193,8 +193,8 @@ func TestAStorageThatOverwritesIsRefused(t *testing.T) {
 	}
 }
 
-// C13: nobody ever sees a secret.
-func TestErrorsOfABucketSayWhatToDoAndHoldNoKeys(t *testing.T) {
+// C13: no error contains a secret.
+func TestErrorsOfABucketSayWhatToDoAndContainNoKeys(t *testing.T) {
 	server := s3test.Start(t)
 	place := server.Use(t)
 	b := openThere(t, place)
@@ -206,15 +206,15 @@ func TestErrorsOfABucketSayWhatToDoAndHoldNoKeys(t *testing.T) {
 		}
 	}
 	_, err := Open(t.Context(), "s3://no-such-bucket")
-	check(err, "no such bucket")
+	check(err, "the bucket does not exist")
 	gone := openThere(t, place)
-	gone.name = "no-such-bucket" // as if somebody had deleted it
+	gone.name = "no-such-bucket" // as if it had been deleted
 	_, err = gone.Stat(t.Context(), "a.pdf")
-	check(err, "no such bucket")
+	check(err, "the bucket does not exist")
 	_, err = gone.Open(t.Context(), "a.pdf")
-	check(err, "no such bucket")
+	check(err, "the bucket does not exist")
 	_, err = gone.Put(t.Context(), "a.pdf", strings.NewReader("text"))
-	check(err, "no such bucket")
+	check(err, "the bucket does not exist")
 
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	_, err = Open(t.Context(), place)
@@ -231,8 +231,8 @@ func TestErrorsOfABucketSayWhatToDoAndHoldNoKeys(t *testing.T) {
 	}
 }
 
-func TestAnEndpointIsEncryptedUnlessItSaysSoOrIsHere(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "somebody")
+func TestAnEndpointIsEncryptedUnlessItIsHTTPOrLocal(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "unknown")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for address, want := range map[string]string{"": "https://s3.amazonaws.com", "store.example:9000": "https://store.example:9000", "http://store.example": "http://store.example", "127.0.0.1:7070": "http://127.0.0.1:7070",
 		"localhost:7070": "http://localhost:7070", "[::1]:7070": "http://[::1]:7070", "https://localhost": "https://localhost", "https://a.example/": "https://a.example"} {

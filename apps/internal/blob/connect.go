@@ -27,7 +27,7 @@ func openBucket(ctx context.Context, place string) (Store, error) {
 	name, prefix, _ := strings.Cut(place, "/")
 	prefix = strings.TrimSuffix(prefix, "/")
 	if !bucketName.MatchString(name) {
-		return nil, fmt.Errorf("%.70q is no name of a bucket: give s3://bucket/prefix", name)
+		return nil, fmt.Errorf("%.70q is not a valid bucket name: use s3://bucket/prefix", name)
 	}
 	if prefix != "" {
 		if err := checkKey(prefix); err != nil {
@@ -41,16 +41,16 @@ func openBucket(ctx context.Context, place string) (Store, error) {
 	}
 	s3, err := minio.NewCore(host, o)
 	if err != nil {
-		return nil, errors.New("S3_ENDPOINT is no address: give https://host:port")
+		return nil, errors.New("S3_ENDPOINT is not a valid address: use https://host:port")
 	}
-	b := &bucket{s3: s3, name: name, prefix: prefix, turn: make(chan struct{}, 1)}
-	if err := b.there(ctx); err != nil {
+	b := &bucket{s3: s3, name: name, prefix: prefix, checking: make(chan struct{}, 1)}
+	if err := b.exists(ctx); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// fromEnvironment reads where and who: S3_ENDPOINT (Amazon's when empty), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION.
+// fromEnvironment reads the address and the credentials: S3_ENDPOINT (Amazon's when empty), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION.
 func fromEnvironment() (o *minio.Options, host string, err error) {
 	access, secret := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")
 	if access == "" || secret == "" {
@@ -60,28 +60,29 @@ func fromEnvironment() (o *minio.Options, host string, err error) {
 		Creds:      credentials.NewStaticV4(access, secret, os.Getenv("AWS_SESSION_TOKEN")),
 		Region:     os.Getenv("AWS_REGION"),
 		Transport:  transport(),
-		MaxRetries: 2, // a hiccup; the engine does the rest
+		MaxRetries: 2, // for short disturbances; the engine retries longer ones
 	}
 	host, err = endpoint(os.Getenv("S3_ENDPOINT"), o)
 	return o, host, err
 }
 
-// endpoint reads the address. One of somebody's own server is asked for buckets by path, and without encryption only if it says so or is on this machine.
+// endpoint parses the address. For servers other than Amazon's, the bucket is part of the path. The connection is unencrypted only if the address begins with http:// or,
+// without a scheme, is on this machine.
 func endpoint(address string, o *minio.Options) (host string, err error) {
 	if address == "" {
 		o.Secure = true
 		return "s3.amazonaws.com", nil
 	}
-	scheme, rest, said := strings.Cut(address, "://")
-	if !said {
+	scheme, rest, hasScheme := strings.Cut(address, "://")
+	if !hasScheme {
 		scheme, rest = "https", address
 	}
 	u, err := url.Parse("//" + rest)
 	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || scheme != "http" && scheme != "https" {
-		return "", errors.New("S3_ENDPOINT is no address: give https://host:port, without a path and without keys in it")
+		return "", errors.New("S3_ENDPOINT is not a valid address: use https://host:port, without a path and without keys in it")
 	}
 	o.BucketLookup = minio.BucketLookupPath
-	o.Secure = scheme == "https" && (said || !loopback(u.Hostname()))
+	o.Secure = scheme == "https" && (hasScheme || !loopback(u.Hostname()))
 	if o.Region == "" {
 		o.Region = "us-east-1"
 	}
@@ -96,14 +97,14 @@ func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64
 	t.ResponseHeaderTimeout = time.Minute
-	t.DisableCompression = true // files come as they are
+	t.DisableCompression = true // files must arrive unchanged
 	return t
 }
 
-var errNoBucket = errors.New("there is no such bucket: make it, or correct its name in s3://bucket/prefix")
+var errNoBucket = errors.New("the bucket does not exist: create it, or correct its name in s3://bucket/prefix")
 
-// refusal says what is wrong with object storage, and what to do. Of the answer only its code is told: the rest may hold keys and signatures.
-func refusal(doing string, err error) error {
+// bucketError describes an error of the object storage and what to do. Of the storage's answer it contains only the code: the rest may contain keys and signatures.
+func bucketError(doing string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	switch {
 	case err == nil:
@@ -113,19 +114,19 @@ func refusal(doing string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return context.DeadlineExceeded
 	case !answered:
-		return fmt.Errorf("%s: the storage could not be reached, or hung up: check that it runs, and S3_ENDPOINT (%w)", doing, reason(err))
+		return fmt.Errorf("%s: the storage cannot be reached or closed the connection: check that it runs, and S3_ENDPOINT (%w)", doing, reason(err))
 	case answer.Code == minio.NoSuchBucket:
 		return fmt.Errorf("%s: %w", doing, errNoBucket)
 	case answer.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case answer.StatusCode == http.StatusInsufficientStorage, answer.Code == "XMinioStorageFull", answer.Code == "QuotaExceeded":
-		return fmt.Errorf("%s: %w: free some space in the storage, or raise the quota", doing, ErrFull)
+		return fmt.Errorf("%s: %w: free space in the storage, or raise the quota", doing, ErrFull)
 	}
 	code := answer.Code
 	if !answerCode.MatchString(code) {
 		code = "an error"
 	}
-	advice := "see its log"
+	advice := "see the log of the storage"
 	switch answer.StatusCode {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		advice = "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, write, list and delete in the bucket"
@@ -135,7 +136,7 @@ func refusal(doing string, err error) error {
 	return fmt.Errorf("%s: the storage answered %s (HTTP %d): %s", doing, code, answer.StatusCode, advice)
 }
 
-// reason is why a server could not be reached, without any address: those of files would be among them.
+// reason returns why a server could not be reached, without addresses, which could contain the names of files.
 func reason(err error) error {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number
@@ -144,10 +145,10 @@ func reason(err error) error {
 		return errors.New("it did not answer in time")
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return errors.New("its name is not known")
+		return errors.New("its host name is unknown")
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return errors.New("its certificate is not trusted")
 	}
-	return errors.New("the connection broke off")
+	return errors.New("the connection was lost")
 }

@@ -19,27 +19,27 @@ import (
 	"time"
 )
 
-// A folder keeps files below a path. It is opened anew for each call, as a root that nothing leads out of: so one that was unmounted is an error and not
-// an empty one, and one that came back needs no restart.
+// A folder stores files below a path. Each call opens the path again, as an os.Root, which no link can leave. So an unmounted folder is an error, not an empty folder, and
+// after it was mounted again no restart is needed.
 type folder struct {
-	path string
-	link func(root *os.Root, from, to string) error // a field so that a test can take links away
-	solo sync.Mutex                                 // held by who makes a file where there are no links
-	kept sync.Map                                   // folders inside that are known to survive a power cut
+	path     string
+	link     func(root *os.Root, from, to string) error // replaced by tests of file systems without links
+	renaming sync.Mutex                                 // held while a file is published without links
+	durable  sync.Map                                   // folders inside that are known to survive a power loss
 }
 
 func openFolder(where string) (Store, error) {
 	if where == "" {
-		return nil, errors.New("files need a place: give a folder, or s3://bucket/prefix")
+		return nil, errors.New("no storage for files is set: use a folder, or s3://bucket/prefix")
 	}
 	at, err := filepath.Abs(where)
 	if err != nil {
-		return nil, trouble("the folder for files could not be found", err)
+		return nil, folderError("cannot find the folder for files", err)
 	}
 	if err := os.MkdirAll(at, 0o700); errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-		return nil, errors.New("the place for files is a file itself: give a folder")
+		return nil, errors.New("the path for files is a file: use a folder")
 	} else if err != nil {
-		return nil, trouble("the folder for files could not be made", err)
+		return nil, folderError("cannot create the folder for files", err)
 	}
 	f := &folder{path: at, link: (*os.Root).Link}
 	root, err := f.root(context.Background())
@@ -54,13 +54,13 @@ func (f *folder) root(ctx context.Context) (*os.Root, error) {
 		return nil, err
 	}
 	root, err := os.OpenRoot(f.path)
-	return root, trouble("the folder for files could not be opened", err)
+	return root, folderError("cannot open the folder for files", err)
 }
 
-// at is where a file lies: in a folder named after the end of its name, since ids that were made together begin alike. So no folder comes to hold
-// millions.
-func at(key string) string {
-	stem, _, _ := strings.Cut(path.Base(shown(key)), ".")
+// pathOf returns the path of a file: in a subfolder named after the last two characters of its name. Ids that were created together begin alike, so the end distributes
+// files evenly and no folder contains millions.
+func pathOf(key string) string {
+	stem, _, _ := strings.Cut(path.Base(visibleKey(key)), ".")
 	return stem[max(0, len(stem)-2):] + "/" + key
 }
 
@@ -73,14 +73,14 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader) (Info, err
 		return Info{}, err
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := root.Lstat(at(key)); err == nil {
+	if _, err := root.Lstat(pathOf(key)); err == nil {
 		return Info{}, ErrExists
 	}
-	if err := f.room(root, path.Dir(at(key))); err != nil {
+	if err := f.makeDir(root, path.Dir(pathOf(key))); err != nil {
 		return Info{}, err
 	}
-	part := at(partKey(key, strings.ToLower(rand.Text()[:16])))
-	defer func() { _ = root.Remove(part) }() // it has its name by now, or is not wanted
+	part := pathOf(partKey(key, strings.ToLower(rand.Text()[:16])))
+	defer func() { _ = root.Remove(part) }() // after publish this removes the second link; after an error, the unfinished file
 	size, err := write(ctx, root, part, from)
 	if err != nil {
 		return Info{}, err
@@ -88,96 +88,96 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader) (Info, err
 	if err := f.publish(root, part, key); err != nil {
 		return Info{}, err
 	}
-	if err := syncFolder(root, path.Dir(at(key))); err != nil {
-		_ = root.Remove(at(key))
-		return Info{}, trouble("a file could not be made durable", err)
+	if err := syncFolder(root, path.Dir(pathOf(key))); err != nil {
+		_ = root.Remove(pathOf(key))
+		return Info{}, folderError("cannot make a file durable", err)
 	}
 	made := time.Now()
-	if info, err := root.Lstat(at(key)); err == nil {
+	if info, err := root.Lstat(pathOf(key)); err == nil {
 		made = info.ModTime()
 	}
 	return Info{Key: key, Size: size, MadeAt: made}, nil
 }
 
-// write makes a part, durably, of all that from holds.
+// write writes everything to an unfinished file and makes it durable.
 func write(ctx context.Context, root *os.Root, part string, from io.Reader) (int64, error) {
 	file, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return 0, trouble("a file could not be begun", err)
+		return 0, folderError("cannot create a file", err)
 	}
 	defer func() { _ = file.Close() }()
-	size, err := pour(ctx, file, from)
+	size, err := copyAll(ctx, file, from)
 	if err != nil {
 		return size, err
 	}
 	if err := cmp.Or(ctx.Err(), file.Sync(), file.Close()); err != nil {
-		return size, trouble("a file could not be made durable", err)
+		return size, folderError("cannot make a file durable", err)
 	}
 	return size, nil
 }
 
-// publish gives a part its name, unless a file has it. A second link does that in one step.
+// publish gives a finished file its name unless the name exists. A hard link does that in one step.
 func (f *folder) publish(root *os.Root, part, key string) error {
-	switch err := f.link(root, part, at(key)); {
+	switch err := f.link(root, part, pathOf(key)); {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return ErrExists
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.Errno(1)): // the last is Windows' about FAT
-		return f.publishAlone(root, part, key)
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.Errno(1)): // the last is returned by Windows for FAT
+		return f.publishByRename(root, part, key)
 	default:
-		return trouble("a file could not be named", err)
+		return folderError("cannot name a file", err)
 	}
 }
 
-// stale is how old a reservation must be to be nobody's: whoever makes one is done with it within the blink of an eye.
-const stale = time.Minute
+// staleReservation is the age from which a reservation counts as left by a killed process: a live process holds one for milliseconds.
+const staleReservation = time.Minute
 
-// publishAlone is for file systems without links. There a new name can only be had by a rename, which would replace, so who renames reserves the
-// name first.
-func (f *folder) publishAlone(root *os.Root, part, key string) error {
-	f.solo.Lock()
-	defer f.solo.Unlock()
-	reserved := at(partKey(key, "reserved"))
+// publishByRename is for file systems without hard links. A rename would replace an existing file, so the caller first reserves the name with a second file, which only one
+// process can create.
+func (f *folder) publishByRename(root *os.Root, part, key string) error {
+	f.renaming.Lock()
+	defer f.renaming.Unlock()
+	reserved := pathOf(partKey(key, "reserved"))
 	file, err := root.OpenFile(reserved, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		if info, err := root.Lstat(reserved); err == nil && time.Since(info.ModTime()) > stale {
+		if info, err := root.Lstat(reserved); err == nil && time.Since(info.ModTime()) > staleReservation {
 			_ = root.Remove(reserved)
 		}
-		return errors.New("somebody else is making this very file: try again")
+		return errors.New("another process is creating this file: try again")
 	}
 	if err != nil {
-		return trouble("a file could not be named", err)
+		return folderError("cannot name a file", err)
 	}
 	defer func() { _ = root.Remove(reserved) }()
 	_ = file.Close() // it is empty
-	if _, err := root.Lstat(at(key)); err == nil {
+	if _, err := root.Lstat(pathOf(key)); err == nil {
 		return ErrExists
 	}
-	return trouble("a file could not be named", root.Rename(part, at(key)))
+	return folderError("cannot name a file", root.Rename(part, pathOf(key)))
 }
 
-// room makes a folder inside, and sees to it that it survives a power cut before a file in it is said to.
-func (f *folder) room(root *os.Root, dir string) error {
-	if _, kept := f.kept.Load(dir); kept {
+// makeDir creates a subfolder and makes it durable, before a file in it is reported as durable.
+func (f *folder) makeDir(root *os.Root, dir string) error {
+	if _, ok := f.durable.Load(dir); ok {
 		if _, err := root.Stat(dir); err == nil {
 			return nil
 		}
 	}
 	if err := root.MkdirAll(dir, 0o700); err != nil {
-		return trouble("a file could not be begun", err)
+		return folderError("cannot create a file", err)
 	}
 	for above := dir; above != "."; {
 		above = path.Dir(above)
 		if err := syncFolder(root, above); err != nil {
-			return trouble("a file could not be begun", err)
+			return folderError("cannot create a file", err)
 		}
 	}
-	f.kept.Store(dir, true)
+	f.durable.Store(dir, true)
 	return nil
 }
 
-// syncFolder makes names durable, where the system has that.
+// syncFolder makes the names in a folder durable, on systems that support it.
 func syncFolder(root *os.Root, dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -205,14 +205,14 @@ func (f *folder) Stat(ctx context.Context, key string) (Info, error) {
 	return stat(root, key)
 }
 
-// stat knows regular files only: whatever else lies there is not ours.
+// stat finds only regular files: anything else was not created by this package.
 func stat(root *os.Root, key string) (Info, error) {
-	info, err := root.Lstat(at(key))
+	info, err := root.Lstat(pathOf(key))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !info.Mode().IsRegular():
 		return Info{}, ErrNotFound
 	case err != nil:
-		return Info{}, trouble("a file could not be looked at", err)
+		return Info{}, folderError("cannot check a file", err)
 	}
 	return Info{Key: key, Size: info.Size(), MadeAt: info.ModTime(), Part: isPart(key)}, nil
 }
@@ -230,33 +230,33 @@ func (f *folder) Open(ctx context.Context, key string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := root.Open(at(key))
-	if errors.Is(err, fs.ErrNotExist) { // deleted this very moment
+	file, err := root.Open(pathOf(key))
+	if errors.Is(err, fs.ErrNotExist) { // deleted since stat
 		return nil, ErrNotFound
 	}
 	if err != nil {
-		return nil, trouble("a file could not be opened", err)
+		return nil, folderError("cannot open a file", err)
 	}
-	return &File{ReadSeekCloser: &quiet{file}, Info: info}, nil
+	return &File{ReadSeekCloser: &pathlessFile{file}, Info: info}, nil
 }
 
-// quiet is a file whose errors name no path.
-type quiet struct{ file *os.File }
+// A pathlessFile is a file whose errors contain no path.
+type pathlessFile struct{ file *os.File }
 
-func (q *quiet) Read(p []byte) (int, error) {
+func (q *pathlessFile) Read(p []byte) (int, error) {
 	n, err := q.file.Read(p)
 	if err == io.EOF {
 		return n, err
 	}
-	return n, trouble("a file could not be read", err)
+	return n, folderError("cannot read a file", err)
 }
 
-func (q *quiet) Seek(offset int64, whence int) (int64, error) {
+func (q *pathlessFile) Seek(offset int64, whence int) (int64, error) {
 	n, err := q.file.Seek(offset, whence)
-	return n, trouble("a place in a file could not be found", err)
+	return n, folderError("cannot seek in a file", err)
 }
 
-func (q *quiet) Close() error { return trouble("a file could not be closed", q.file.Close()) }
+func (q *pathlessFile) Close() error { return folderError("cannot close a file", q.file.Close()) }
 
 func (f *folder) Delete(ctx context.Context, key string) error {
 	if err := checkListed(key); err != nil {
@@ -272,10 +272,10 @@ func (f *folder) Delete(ctx context.Context, key string) error {
 	} else if err != nil {
 		return err
 	}
-	if err := root.Remove(at(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return trouble("a file could not be deleted", err)
+	if err := root.Remove(pathOf(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return folderError("a file could not be deleted", err)
 	}
-	return trouble("a file could not be deleted for good", syncFolder(root, path.Dir(at(key))))
+	return folderError("a file could not be deleted for good", syncFolder(root, path.Dir(pathOf(key))))
 }
 
 func (f *folder) Older(ctx context.Context, than time.Duration, after string) iter.Seq2[Info, error] {
@@ -285,7 +285,7 @@ func (f *folder) Older(ctx context.Context, than time.Duration, after string) it
 				yield(Info{}, fmt.Errorf("a list cannot begin there: %w", err))
 				return
 			}
-			after = at(after)
+			after = pathOf(after)
 		}
 		root, err := f.root(ctx)
 		if err != nil {
@@ -294,11 +294,11 @@ func (f *folder) Older(ctx context.Context, than time.Duration, after string) it
 		}
 		defer func() { _ = root.Close() }()
 		w := walk{ctx: ctx, root: root, before: time.Now().Add(-than), after: after, yield: yield}
-		_ = fs.WalkDir(root.FS(), ".", w.step) // all that it could say was yielded
+		_ = fs.WalkDir(root.FS(), ".", w.step) // its errors were yielded
 	}
 }
 
-// A walk goes through a folder, in the order of names.
+// A walk lists the files of a folder in the order of their names.
 type walk struct {
 	ctx    context.Context
 	root   *os.Root
@@ -313,7 +313,7 @@ func (w *walk) step(name string, entry fs.DirEntry, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		if !w.yield(Info{}, trouble("files could not be listed", err)) || w.ctx.Err() != nil {
+		if !w.yield(Info{}, folderError("cannot list files", err)) || w.ctx.Err() != nil {
 			return fs.SkipAll
 		}
 		return nil
@@ -323,7 +323,7 @@ func (w *walk) step(name string, entry fs.DirEntry, err error) error {
 		return w.enter(name)
 	}
 	_, key, inside := strings.Cut(name, "/")
-	if !inside || checkListed(key) != nil || at(key) != name || w.after != "" && compareKeys(name, w.after) <= 0 {
+	if !inside || checkListed(key) != nil || pathOf(key) != name || w.after != "" && compareKeys(name, w.after) <= 0 {
 		return nil
 	}
 	info, err := stat(w.root, key)
@@ -336,9 +336,9 @@ func (w *walk) step(name string, entry fs.DirEntry, err error) error {
 	return nil
 }
 
-// enter leaves out folders that are not ours, such as lost+found, and those that come before the beginning.
+// enter skips folders of other programs, such as lost+found, and those before the first key.
 func (w *walk) enter(dir string) error {
-	ours := !strings.ContainsFunc(path.Base(dir), odd)
+	ours := !strings.ContainsFunc(path.Base(dir), isInvalid)
 	if ours && (w.after == "" || strings.HasPrefix(w.after, dir+"/") || compareKeys(dir, w.after) > 0) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestAProcessThatIsKilledLeavesAtMostAPart(t *testing.T) {
 		t.Errorf("half a file is there: %v", err)
 	}
 	for info, err := range f.Older(t.Context(), time.Hour, "") {
-		t.Errorf("%+v, %v: it is too young to be nobody's", info, err)
+		t.Errorf("%+v, %v: it is too young to be listed", info, err)
 	}
 	parts := 0
 	for info, err := range f.Older(t.Context(), -time.Hour, "") {
@@ -70,7 +70,7 @@ func TestAProcessThatIsKilledLeavesAtMostAPart(t *testing.T) {
 	put(t, f, "victim.pdf", []byte("the key is free"))
 }
 
-func TestAFolderThatIsGoneIsAnErrorUntilItIsBack(t *testing.T) {
+func TestAMissingFolderIsAnErrorUntilItExistsAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "files")
 	f := openHere(t, dir)
 	put(t, f, "a57.pdf", []byte("text"))
@@ -81,12 +81,12 @@ func TestAFolderThatIsGoneIsAnErrorUntilItIsBack(t *testing.T) {
 	_, stat := f.Stat(t.Context(), "a57.pdf")
 	_, opened := f.Open(t.Context(), "a57.pdf")
 	for _, err := range []error{put1, stat, opened, f.Delete(t.Context(), "a57.pdf")} {
-		if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "is gone") || strings.Contains(err.Error(), dir) {
-			t.Errorf("the folder is gone, and that is answered: %v", err)
+		if err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "is missing") || strings.Contains(err.Error(), dir) {
+			t.Errorf("the folder is missing: %v", err)
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("somebody made a folder where a disk was mounted: %v", err)
+		t.Errorf("a folder was created where a disk was mounted: %v", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestFilesAreSpreadByTheEndsOfTheirNames(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInAFolderBesidesItsFilesIsLeftAlone(t *testing.T) {
+func TestOtherFilesInTheFolderAreNotTouched(t *testing.T) {
 	dir := t.TempDir()
 	f := openHere(t, dir)
 	put(t, f, "0189aaaa.pdf", nil)
@@ -153,7 +153,7 @@ func TestNothingLeadsOutOfAFolder(t *testing.T) {
 	}
 }
 
-func TestAReservationOfSomebodyWhoDiedIsGivenUp(t *testing.T) {
+func TestAStaleReservationIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	f := withoutLinks(openHere(t, dir))
 	put(t, f, "a57.pdf", nil)
@@ -162,9 +162,9 @@ func TestAReservationOfSomebodyWhoDiedIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.Put(t.Context(), "b57.pdf", strings.NewReader("text")); err == nil || !strings.Contains(err.Error(), "try again") {
-		t.Errorf("a name that somebody has reserved: %v", err)
+		t.Errorf("a reserved name: %v", err)
 	}
-	long := time.Now().Add(-2 * stale)
+	long := time.Now().Add(-2 * staleReservation)
 	if err := os.Chtimes(reserved, long, long); err != nil {
 		t.Fatal(err)
 	}
@@ -172,12 +172,12 @@ func TestAReservationOfSomebodyWhoDiedIsGivenUp(t *testing.T) {
 	put(t, f, "b57.pdf", []byte("text"))
 }
 
-// Document 000 section 10: operators learn that the disk is full, or that rights are missing; nobody learns where.
-func TestTroubleSaysWhatToDoAndNotWhere(t *testing.T) {
-	for err, word := range map[error]string{syscall.ENOSPC: "free some space", syscall.EDQUOT: "quota", syscall.EROFS: "only be read", syscall.EACCES: "the right to write", syscall.ENOENT: "mount it", syscall.EIO: "could not be written"} {
-		got := trouble("a file could not be written", &fs.PathError{Op: "write", Path: "/somewhere/private", Err: err})
+// Document 000 section 10: an error says that the disk is full, or that permissions are missing, and contains no path.
+func TestFolderErrorsSayWhatToDoAndContainNoPath(t *testing.T) {
+	for err, word := range map[error]string{syscall.ENOSPC: "free space", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EACCES: "write permission", syscall.ENOENT: "mount it", syscall.EIO: "cannot write a file"} {
+		got := folderError("cannot write a file", &fs.PathError{Op: "write", Path: "/somewhere/private", Err: err})
 		if !strings.Contains(got.Error(), word) || strings.Contains(got.Error(), "private") || !errors.Is(got, err) {
-			t.Errorf("%v is told as: %v", err, got)
+			t.Errorf("%v becomes: %v", err, got)
 		}
 		if full := err == syscall.ENOSPC || err == syscall.EDQUOT; errors.Is(got, ErrFull) != full {
 			t.Errorf("%v: full is %v", err, !full)
@@ -185,14 +185,14 @@ func TestTroubleSaysWhatToDoAndNotWhere(t *testing.T) {
 	}
 }
 
-func TestPlacesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	for place, word := range map[string]string{"": "give a folder", file: "is a file itself", filepath.Join(file, "below"): "is a file itself", "ftp://host/x": "s3://bucket/prefix", "s3://": "no name of a bucket", "s3://A_b/x": "no name of a bucket",
-		"s3://bucket/../x": "is no key", "s3://bucket": "AWS_ACCESS_KEY_ID"} {
+	for place, word := range map[string]string{"": "use a folder", file: "is a file", filepath.Join(file, "below"): "is a file", "ftp://host/x": "s3://bucket/prefix", "s3://": "is not a valid bucket name", "s3://A_b/x": "is not a valid bucket name",
+		"s3://bucket/../x": "is not a valid key", "s3://bucket": "AWS_ACCESS_KEY_ID"} {
 		if _, err := Open(t.Context(), place); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", place, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fill has this process be refused to write more than half a megabyte into a file, as a disk does that is full.
+// fill limits files of this process to half a megabyte, so that writes fail as on a full disk.
 func fill() {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 512 << 10, Max: 512 << 10}); err != nil {
@@ -17,12 +17,12 @@ func fill() {
 	}
 }
 
-func TestADiskThatTakesNoMoreLeavesNothingBehind(t *testing.T) {
+func TestAFullDiskLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), victim+"="+dir, victim+"_FULL=yes", victim+"_WHOLE=yes")
 	out, _ := cmd.CombinedOutput()
-	if said := string(out); !strings.Contains(said, "ended a file could not be written") || strings.Contains(said, dir) {
+	if said := string(out); !strings.Contains(said, "ended cannot write a file") || strings.Contains(said, dir) {
 		t.Errorf("the process said %q", said)
 	}
 	nothingLeft(t, openHere(t, dir))

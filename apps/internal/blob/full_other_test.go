@@ -2,5 +2,5 @@
 
 package blob
 
-// fill is for Linux.
+// fill is implemented for Linux only.
 func fill() {}

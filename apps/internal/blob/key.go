@@ -8,43 +8,43 @@ import (
 	"strings"
 )
 
-// Names of parts are longer than keys, and file systems take 255 bytes.
+// File systems allow names of 255 bytes. The name of an unfinished file is longer than its key.
 const (
 	maxKey    = 200
-	maxRandom = 32 // what a part adds
+	maxRandom = 32 // what the name of an unfinished file adds
 )
 
-// checkKey refuses what could lead out of the place, or be read differently elsewhere: Windows drops dots at the end and ignores case.
+// checkKey refuses keys that could leave the storage, or mean another file on another system: Windows drops trailing dots and ignores case.
 func checkKey(key string) error { return checkUpTo(key, maxKey) }
 
-// checkListed also lets the keys of parts pass, since those are listed and may be deleted.
+// checkListed also accepts the keys of unfinished files, which are listed and can be deleted.
 func checkListed(key string) error {
 	if isPart(key) {
-		return checkUpTo(shown(key), maxKey+maxRandom)
+		return checkUpTo(visibleKey(key), maxKey+maxRandom)
 	}
 	return checkKey(key)
 }
 
-func checkUpTo(key string, most int) error {
+func checkUpTo(key string, limit int) error {
 	switch {
 	case key == "":
-		return errors.New("a file needs a key")
-	case len(key) > most:
-		return fmt.Errorf("a key of %d bytes: %d are the limit", len(key), most)
+		return errors.New("the key of a file is empty")
+	case len(key) > limit:
+		return fmt.Errorf("a key has %d bytes, the limit is %d", len(key), limit)
 	}
 	for segment := range strings.SplitSeq(key, "/") {
-		if segment == "" || segment[0] == '.' || segment[len(segment)-1] == '.' || strings.ContainsFunc(segment, odd) {
-			return fmt.Errorf("%.60q is no key: use segments of lower-case letters, digits, dots, dashes and underscores with slashes between them, none beginning or ending with a dot", key)
+		if segment == "" || segment[0] == '.' || segment[len(segment)-1] == '.' || strings.ContainsFunc(segment, isInvalid) {
+			return fmt.Errorf("%.60q is not a valid key: use segments of lower-case letters, digits, dots, dashes and underscores, separated by slashes; no segment may begin or end with a dot", key)
 		}
 	}
 	return nil
 }
 
-func odd(r rune) bool {
+func isInvalid(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
 }
 
-// A part is a file that is being written. Its name is the file's behind a dot, so that no key can be one, and before something random.
+// partKey returns the name of an unfinished file: a dot, the name of the file, a dot and random characters. Because of the first dot, no key can be equal to it.
 func partKey(key, random string) string {
 	dir, base := path.Split(key)
 	return dir + "." + base + "." + random
@@ -52,13 +52,13 @@ func partKey(key, random string) string {
 
 func isPart(key string) bool { return strings.HasPrefix(path.Base(key), ".") }
 
-// shown is the key without what makes it a part's.
-func shown(key string) string {
+// visibleKey returns the key of an unfinished file without its leading dot.
+func visibleKey(key string) string {
 	dir, base := path.Split(key)
 	return dir + strings.TrimPrefix(base, ".")
 }
 
-// compareKeys orders as a walk through folders does: name by name.
+// compareKeys orders keys as fs.WalkDir does: segment by segment.
 func compareKeys(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }

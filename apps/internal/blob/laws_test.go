@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The laws hold wherever files are kept.
+// The laws are conformance tests that every Store passes.
 var laws = []struct {
 	name string
 	hold func(t *testing.T, s Store)
@@ -26,10 +26,10 @@ var laws = []struct {
 	{"what was put is there, and what was deleted is not", keepsFiles},
 	{"of fifty that make one file, one does", oneWins},
 	{"a reader that fails leaves nothing, and its own error", readerFails},
-	{"who gives up leaves nothing", givesUp},
+	{"a cancelled Put leaves nothing", givesUp},
 	{"a file is read from any place", readsAnywhere},
 	{"keys with tricks are refused", refusesTricks},
-	{"lists go on where they ended", listsOn},
+	{"lists continue where they ended", listsOn},
 	{"many files are made at once", manyAtOnce},
 }
 
@@ -39,7 +39,7 @@ func keepLaws(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// content is n bytes that are like no others.
+// content returns n random bytes.
 func content(n int, seed uint64) []byte {
 	text := make([]byte, n)
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -142,13 +142,13 @@ func oneWins(t *testing.T, s Store) {
 		case err == nil && winner < 0:
 			winner = i
 		case err == nil:
-			t.Errorf("both %d and %d were told that the file is theirs", winner, i)
+			t.Errorf("both %d and %d created the file", winner, i)
 		case !errors.Is(err, ErrExists):
 			t.Errorf("%d was answered: %v", i, err)
 		}
 	}
 	if winner < 0 {
-		t.Fatal("nobody made the file")
+		t.Fatal("no writer created the file")
 	}
 	if got := read(t, s, "one.xml"); !bytes.Equal(got, content(200_000+winner, uint64(winner))) {
 		t.Error("the file is not the winner's")
@@ -311,7 +311,7 @@ func listsOn(t *testing.T, s Store) {
 		t.Errorf("%v is not an hour old (%v)", info, err)
 	}
 	for range s.Older(t.Context(), -time.Hour, "") {
-		break // whoever has seen enough may stop
+		break // the caller may stop early
 	}
 }
 

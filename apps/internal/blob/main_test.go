@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// victim names the variable that makes this test binary a process which puts a file and is killed at it.
+// victim is the environment variable that makes this test binary a process that puts a file and is killed meanwhile.
 const victim = "HOLDFAST_BLOB_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// putForever puts a megabyte, says so, and waits: or, if its place is slow, is killed while it sends.
+// putForever puts a megabyte, prints "half", and waits for ever, or sends more slowly, until it is killed.
 func putForever(place string) {
 	store, err := Open(context.Background(), place)
 	if err == nil {

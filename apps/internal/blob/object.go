@@ -8,15 +8,15 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// An object is open for reading. It asks for what is left from where it stands, and asks again only when it is read elsewhere.
+// An object is an open file of a bucket. It requests everything from the current position to the end, and sends another request only after a Seek to another position.
 type object struct {
 	ctx    context.Context
 	bucket *bucket
 	name   string
 	etag   string
 	size   int64
-	at     int64         // where the next read is
-	body   io.ReadCloser // nil: not asked
+	at     int64         // position of the next read
+	body   io.ReadCloser // nil: no request is open
 	bodyAt int64
 	closed bool
 }
@@ -26,7 +26,7 @@ func (b *bucket) Open(ctx context.Context, key string) (*File, error) {
 		return nil, err
 	}
 	o := &object{ctx: ctx, bucket: b, name: b.prefix + key}
-	info, err := o.ask()
+	info, err := o.request()
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (b *bucket) Open(ctx context.Context, key string) (*File, error) {
 	return &File{ReadSeekCloser: o, Info: Info{Key: key, Size: info.Size, MadeAt: info.LastModified}}, nil
 }
 
-func (o *object) ask() (minio.ObjectInfo, error) {
+func (o *object) request() (minio.ObjectInfo, error) {
 	var get minio.GetObjectOptions
 	if o.at > 0 {
 		if err := get.SetRange(o.at, 0); err != nil { // to the end
@@ -48,7 +48,7 @@ func (o *object) ask() (minio.ObjectInfo, error) {
 	}
 	body, info, _, err := o.bucket.s3.GetObject(o.ctx, o.bucket.name, o.name, get)
 	if err != nil {
-		return info, refusal("a file could not be read", err)
+		return info, bucketError("cannot read a file", err)
 	}
 	o.body, o.bodyAt = body, o.at
 	return info, nil
@@ -64,10 +64,10 @@ func (o *object) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if o.body != nil && o.bodyAt != o.at {
-		o.drop()
+		o.cancel()
 	}
 	if o.body == nil {
-		if _, err := o.ask(); err != nil {
+		if _, err := o.request(); err != nil {
 			return 0, err
 		}
 	}
@@ -82,8 +82,8 @@ func (o *object) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
 	}
-	o.drop()
-	return n, refusal("a file could not be read", err)
+	o.cancel()
+	return n, bucketError("cannot read a file", err)
 }
 
 func (o *object) Seek(offset int64, whence int) (int64, error) {
@@ -95,17 +95,17 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 	case whence == io.SeekEnd:
 		offset += o.size
 	case whence != io.SeekStart:
-		return 0, errors.New("a place in a file is counted from its start, its end or the last one")
+		return 0, errors.New("invalid whence: use io.SeekStart, io.SeekCurrent or io.SeekEnd")
 	}
 	if offset < 0 {
-		return 0, errors.New("there is no place before the beginning of a file")
+		return 0, errors.New("negative position")
 	}
 	o.at = offset
 	return offset, nil
 }
 
-// drop hangs up rather than read what nobody wants.
-func (o *object) drop() {
+// cancel closes the open request without reading the rest of its answer.
+func (o *object) cancel() {
 	if o.body != nil {
 		_ = o.body.Close()
 		o.body = nil
@@ -116,7 +116,7 @@ func (o *object) Close() error {
 	if o.closed {
 		return errClosed
 	}
-	o.drop()
+	o.cancel()
 	o.closed = true
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// longAbout is how much a document may say in one line about itself.
-const longAbout = 16 << 10
+// maxAbout is the maximum size of one value of the metadata, in bytes.
+const maxAbout = 16 << 10
 
-// about reads what a document tells of itself, the old way and, where that is silent, the new one.
+// about reads the metadata: from the Info dictionary and, for missing values, from the XMP packet.
 func (s *source) about() (About, error) {
 	var a About
 	root, err := s.table.Catalog()
@@ -21,7 +21,7 @@ func (s *source) about() (About, error) {
 		return a, ErrDamaged
 	}
 	data, err := s.content(root["Metadata"])
-	if err := onlyCost(err); err != nil {
+	if err := ignoreDamage(err); err != nil {
 		return a, err
 	}
 	packet := readPacket(data)
@@ -36,34 +36,34 @@ func (s *source) about() (About, error) {
 		{&a.Title, "Title", "title"}, {&a.Author, "Author", "creator"}, {&a.Subject, "Subject", "description"}, {&a.Keywords, "Keywords", "Keywords"},
 		{&a.Creator, "Creator", "CreatorTool"}, {&a.Producer, "Producer", "Producer"},
 	} {
-		if *line.to = tidy(s.words(info[line.old])); *line.to == "" {
-			*line.to = tidy(packet[line.new])
+		if *line.to = normalise(s.textOf(info[line.old])); *line.to == "" {
+			*line.to = normalise(packet[line.new])
 		}
 	}
-	a.Created = firstDate(s.words(info["CreationDate"]), packet["CreateDate"])
-	a.Modified = firstDate(s.words(info["ModDate"]), packet["ModifyDate"])
-	if a.Language = tidy(s.words(root["Lang"])); a.Language == "" {
-		a.Language = tidy(packet["language"])
+	a.Created = firstDate(s.textOf(info["CreationDate"]), packet["CreateDate"])
+	a.Modified = firstDate(s.textOf(info["ModDate"]), packet["ModifyDate"])
+	if a.Language = normalise(s.textOf(root["Lang"])); a.Language == "" {
+		a.Language = normalise(packet["language"])
 	}
 	return a, nil
 }
 
-// version is that of the header, or the one the catalog has since been given.
+// version returns the version of the header, or a later one from the catalog.
 func (s *source) version() string {
 	v := s.table.Version()
 	return v.String()
 }
 
-func tidy(text string) string {
+func normalise(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	for len(text) > longAbout {
-		_, n := utf8.DecodeLastRuneInString(text[:longAbout+1])
-		text = text[:longAbout+1-n]
+	for len(text) > maxAbout {
+		_, n := utf8.DecodeLastRuneInString(text[:maxAbout+1])
+		text = text[:maxAbout+1-n]
 	}
 	return text
 }
 
-// firstDate is the first that is one, in the form of RFC 3339.
+// firstDate returns the first valid date, in the form of RFC 3339.
 func firstDate(dates ...string) string {
 	for _, d := range dates {
 		if t, ok := types.DateTime(strings.TrimSpace(d), true); ok && strings.HasPrefix(d, "D:") {
@@ -78,7 +78,7 @@ func firstDate(dates ...string) string {
 	return ""
 }
 
-// readPacket reads the new way: XML in which each line is an element or an attribute of the same name. The first of each counts.
+// readPacket reads an XMP packet: XML in which each value is an element or an attribute. The first of each name is used.
 func readPacket(data []byte) map[string]string {
 	found := map[string]string{}
 	if len(data) > 4<<20 {
@@ -99,7 +99,7 @@ func readPacket(data []byte) map[string]string {
 			}
 			path = append(path, t.Name.Local)
 			for _, a := range t.Attr {
-				remember(found, a.Name.Local, a.Value)
+				addFirst(found, a.Name.Local, a.Value)
 			}
 		case xml.EndElement:
 			if len(path) > 0 {
@@ -108,7 +108,7 @@ func readPacket(data []byte) map[string]string {
 		case xml.CharData:
 			for i := len(path) - 1; i >= 0; i-- {
 				if path[i] != "li" && path[i] != "Alt" && path[i] != "Seq" && path[i] != "Bag" {
-					remember(found, path[i], string(t))
+					addFirst(found, path[i], string(t))
 					break
 				}
 			}
@@ -116,7 +116,7 @@ func readPacket(data []byte) map[string]string {
 	}
 }
 
-func remember(found map[string]string, name, value string) {
+func addFirst(found map[string]string, name, value string) {
 	if value = strings.TrimSpace(value); value != "" && found[name] == "" {
 		found[name] = value
 	}

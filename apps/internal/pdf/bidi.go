@@ -6,7 +6,7 @@ import (
 	"golang.org/x/text/unicode/bidi"
 )
 
-// Which way text runs.
+// A way is the direction of a text.
 type way byte
 
 const (
@@ -16,7 +16,7 @@ const (
 	digit
 )
 
-// direction is that of the first character that has one.
+// direction returns the direction of the first character that has one.
 func direction(text string) way {
 	for _, r := range text {
 		props, _ := bidi.LookupRune(r)
@@ -32,8 +32,8 @@ func direction(text string) way {
 	return neutral
 }
 
-// logical puts what stands on a line from left to right into the order in which it is read. Lines without letters that run to the left stay as
-// they are. In the others numbers and foreign words keep their own direction within the line's.
+// logical converts a line from visual order (left to right) to logical order, in which it is read. A line without right-to-left letters is unchanged. In other lines,
+// numbers and left-to-right words keep their own direction.
 func logical[T any](line []T, text func(T) string) []T {
 	ways := make([]way, len(line))
 	right, left := 0, 0
@@ -66,7 +66,7 @@ func logical[T any](line []T, text func(T) string) []T {
 	return out
 }
 
-// isLeftward tells which way a line runs as a whole: as both its ends do, and else as most of it.
+// isLeftward reports whether a line as a whole runs from right to left: as both its ends do or, if they differ, as most of it does.
 func isLeftward(ways []way, most bool) bool {
 	strong := slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return w != leftward && w != rightward })
 	if first, last := strong[0], strong[len(strong)-1]; first == last {
@@ -75,8 +75,8 @@ func isLeftward(ways []way, most bool) bool {
 	return most
 }
 
-// levelsOf tells for each item how deep it is in changes of direction: 0 and 2 run to the right, 1 to the left. What has no direction runs as its
-// neighbours do when they agree, and else as the line; a space between numbers as the line, since they are two numbers.
+// levelsOf returns the embedding level of each item: 0 and 2 run to the right, 1 to the left. A neutral item takes the direction of its neighbours if they agree, otherwise
+// that of the line. A space between numbers takes that of the line, because they are two numbers.
 func levelsOf(ways []way, whole bool, isSpace func(int) bool) []int {
 	levels := make([]int, len(ways))
 	base, right := 0, 0
@@ -105,7 +105,7 @@ func levelsOf(ways []way, whole bool, isSpace func(int) bool) []int {
 	return levels
 }
 
-// nextTo is the way of the nearest neighbour on that side that has one. Digits of one number are neighbours of the same.
+// nextTo returns the direction of the nearest item on one side that has one. For a digit, other digits are skipped.
 func nextTo(ways []way, i, step int) way {
 	own := ways[i]
 	for i += step; i >= 0 && i < len(ways); i += step {

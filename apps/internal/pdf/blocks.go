@@ -7,49 +7,49 @@ import (
 	"strings"
 )
 
-// A stack is a block in the making: lines below each other.
-type stack struct {
+// A blockBuilder collects the lines of a block, from top to bottom.
+type blockBuilder struct {
 	rows           []row
 	u0, u1         float64
 	top, low       float64
-	distance       float64 // of its lines, when it has two
+	distance       float64 // between its lines, once it has two
 	base, lastBase float64
 }
 
-func newStack(r row) *stack {
-	return &stack{rows: []row{r}, u0: r.u0, u1: r.u1, top: r.top, low: r.low, base: r.base, lastBase: r.base}
+func newBlockBuilder(r row) *blockBuilder {
+	return &blockBuilder{rows: []row{r}, u0: r.u0, u1: r.u1, top: r.top, low: r.low, base: r.base, lastBase: r.base}
 }
 
-func (s *stack) add(r row) {
+func (s *blockBuilder) add(r row) {
 	s.distance = r.base - s.lastBase
 	s.rows = append(s.rows, r)
 	s.u0, s.u1, s.low, s.lastBase = min(s.u0, r.u0), max(s.u1, r.u1), max(s.low, r.low), r.base
 }
 
-func (s *stack) last() row { return s.rows[len(s.rows)-1] }
+func (s *blockBuilder) last() row { return s.rows[len(s.rows)-1] }
 
-// stack puts lines below each other into blocks: those of one size that stand close, and where no other line claims the same place.
-func (s *source) stack(rows []row) ([]*stack, error) {
+// groupLines groups lines into blocks: lines of the same size that are close together, unless another line is at the same height.
+func (s *source) groupLines(rows []row) ([]*blockBuilder, error) {
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.u0, b.u0)) })
-	var all, open []*stack
+	var all, open []*blockBuilder
 	for i, r := range rows {
 		if err := s.step(); err != nil {
 			return nil, err
 		}
-		var found *stack
+		var found *blockBuilder
 		for j := len(open) - 1; j >= max(0, len(open)-nearby); j-- {
-			if open[j].takes(r) && alone(rows, i, open[j].last()) {
+			if open[j].accepts(r) && isOnly(rows, i, open[j].last()) {
 				found = open[j]
 				break
 			}
 		}
 		if found == nil {
-			found = newStack(r)
+			found = newBlockBuilder(r)
 			all, open = append(all, found), append(open, found)
 		} else {
 			found.add(r)
 		}
-		open = slices.DeleteFunc(open, func(o *stack) bool { return r.top-o.low > 3*max(r.size, o.last().size) })
+		open = slices.DeleteFunc(open, func(o *blockBuilder) bool { return r.top-o.low > 3*max(r.size, o.last().size) })
 		if len(open) > nearby {
 			open = slices.Delete(open, 0, len(open)-nearby)
 		}
@@ -57,8 +57,8 @@ func (s *source) stack(rows []row) ([]*stack, error) {
 	return all, nil
 }
 
-// takes tells whether a line goes on where the block ended.
-func (s *stack) takes(r row) bool {
+// accepts reports whether a line continues the block.
+func (s *blockBuilder) accepts(r row) bool {
 	last := s.last()
 	size := min(r.size, last.size)
 	if max(r.size, last.size) > 1.25*size || r.base-last.base < 0.5*size {
@@ -76,8 +76,8 @@ func (s *stack) takes(r row) bool {
 
 func overlap(a, b row) float64 { return min(a.u1, b.u1) - max(a.u0, b.u0) }
 
-// alone tells whether a line is the only one of its height below, or above, the other. Two of them are columns, or cells.
-func alone(rows []row, i int, above row) bool {
+// isOnly reports whether a line is the only one at its height below another line, and that one the only one above it. Two at the same height are columns or cells.
+func isOnly(rows []row, i int, above row) bool {
 	r := rows[i]
 	for j := max(0, i-nearby); j < min(len(rows), i+nearby); j++ {
 		o := rows[j]
@@ -94,8 +94,8 @@ func alone(rows []row, i int, above row) bool {
 	return true
 }
 
-// finish turns a block back to where it stands on the page.
-func (s *stack) finish(turn matrix) Block {
+// block returns the finished block in coordinates of the page.
+func (s *blockBuilder) block(turn matrix) Block {
 	var b Block
 	box := edges{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, r := range s.rows {
@@ -103,7 +103,7 @@ func (s *stack) finish(turn matrix) Block {
 		if len(words) == 0 {
 			continue
 		}
-		where := around(turn, r.u0, r.top, r.u1, r.low)
+		where := boundingBox(turn, r.u0, r.top, r.u1, r.low)
 		b.Lines = append(b.Lines, Line{Box: where.box(), Words: words})
 		box = box.with(where)
 	}
@@ -113,7 +113,7 @@ func (s *stack) finish(turn matrix) Block {
 	return b
 }
 
-// wordOf makes a word of its glyphs, or several where one glyph stood for text with space in it.
+// wordOf returns the word of some glyphs, or several words if the text of a glyph contains space.
 func wordOf(glyphs []glyph) []Word {
 	where := glyphs[0].from
 	var text strings.Builder

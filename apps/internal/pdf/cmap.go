@@ -5,13 +5,13 @@ import (
 )
 
 const (
-	manyCodes  = 200_000 // that one map may explain one by one
-	longTarget = 64      // bytes of what one code may mean
+	maxCodes  = 200_000 // single codes in one map
+	maxTarget = 64      // bytes of the text of one code
 )
 
-// A cmap says what the codes of a font mean: in characters, or in numbers of glyphs.
+// A cmap maps the codes of a font to characters or to glyph numbers.
 type cmap struct {
-	lengths [5]bool // of codes, in bytes, that it knows
+	lengths [5]bool // the lengths of its codes, in bytes
 	spaces  []codeSpace
 	texts   map[uint32]string
 	ranges  []textRange
@@ -25,7 +25,7 @@ type codeSpace struct {
 
 type textRange struct {
 	low, high uint32
-	text      []uint16 // of the first; the last unit counts up
+	text      []uint16 // of the first code; the last unit counts up
 }
 
 type glyphRange struct {
@@ -33,7 +33,7 @@ type glyphRange struct {
 	first     int
 }
 
-// parseCMap reads a map. What it does not understand it passes.
+// parseCMap parses a map. It skips what it does not understand.
 func parseCMap(s *source, data []byte) (*cmap, error) {
 	m := &cmap{texts: map[uint32]string{}}
 	l := &lexer{data: data}
@@ -64,7 +64,7 @@ func parseCMap(s *source, data []byte) (*cmap, error) {
 	return m, nil
 }
 
-// section reads entries of n tokens each until the section ends. An array counts as one token, and is given behind the others.
+// section reads entries of n tokens each until the end of the section. An array counts as one token; its items follow the other tokens.
 func (m *cmap) section(s *source, l *lexer, n int, add func([]token)) error {
 	var entry []token
 	for {
@@ -98,7 +98,7 @@ func (m *cmap) addSpace(e []token) {
 }
 
 func (m *cmap) addText(e []token) {
-	if len(m.texts) < manyCodes && len(e[1].text) <= longTarget {
+	if len(m.texts) < maxCodes && len(e[1].text) <= maxTarget {
 		m.texts[code(e[0].text)] = string(utf16.Decode(units(e[1].text)))
 	}
 }
@@ -111,19 +111,19 @@ func (m *cmap) addRange(e []token) {
 		}
 		return
 	}
-	if target := units(e[2].text); high >= low && len(target) > 0 && len(e[2].text) <= longTarget && len(m.ranges) < manyCodes {
+	if target := units(e[2].text); high >= low && len(target) > 0 && len(e[2].text) <= maxTarget && len(m.ranges) < maxCodes {
 		m.ranges = append(m.ranges, textRange{low, high, target})
 	}
 }
 
 func (m *cmap) addGlyphs(e []token) {
 	low, high := code(e[0].text), code(e[1].text)
-	if high >= low && e[2].kind == tokenNumber && len(m.glyphs) < manyCodes {
+	if high >= low && e[2].kind == tokenNumber && len(m.glyphs) < maxCodes {
 		m.glyphs = append(m.glyphs, glyphRange{low, high, int(max(0, min(e[2].number, 1<<20)))})
 	}
 }
 
-// text is what a code means; false when the map does not say.
+// text returns the text of a code, and false if the map has none.
 func (m *cmap) text(c uint32) (string, bool) {
 	if s, ok := m.texts[c]; ok {
 		return s, true
@@ -133,7 +133,7 @@ func (m *cmap) text(c uint32) (string, bool) {
 			u := append([]uint16(nil), r.text...)
 			u[len(u)-1] += uint16(c - r.low)
 			s := string(utf16.Decode(u))
-			if len(m.texts) < manyCodes {
+			if len(m.texts) < maxCodes {
 				m.texts[c] = s
 			}
 			return s, true
@@ -142,7 +142,7 @@ func (m *cmap) text(c uint32) (string, bool) {
 	return "", false
 }
 
-// glyph is the number a code stands for.
+// glyph returns the glyph number of a code.
 func (m *cmap) glyph(c uint32) int {
 	for i := len(m.glyphs) - 1; i >= 0; i-- {
 		if r := m.glyphs[i]; c >= r.low && c <= r.high {
@@ -152,7 +152,7 @@ func (m *cmap) glyph(c uint32) int {
 	return 0
 }
 
-// length is that of the code at the beginning of a string.
+// length returns the length of the code at the beginning of a string.
 func (m *cmap) length(s string) int {
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		c := code(s[:n])
@@ -182,7 +182,7 @@ func codeText(c uint32) string {
 	return string([]byte{byte(c >> 24), byte(c >> 16), byte(c >> 8), byte(c)})
 }
 
-// units are the halves of UTF-16 characters. A lone byte, which some write, is a character of its own.
+// units splits a string into the units of UTF-16. A single byte, which some programs write, is one unit.
 func units(s string) []uint16 {
 	if len(s) == 1 {
 		return []uint16{uint16(s[0])}

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// unenforced are limits that this system may refuse to set.
+// unenforced reports whether the system may refuse a limit.
 func unenforced(int) bool { return false }
 
-// addresses are those this process has taken already, in bytes. Go takes many at its start.
-func addresses() uint64 {
+// addressSpace returns the address space of this process, in bytes. Go reserves much at its start.
+func addressSpace() uint64 {
 	sizes, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 4 << 30

@@ -4,5 +4,5 @@ package pdf
 
 import "time"
 
-// Confine does nothing here: this system has no such limits. What the reader itself bounds still holds, and whoever started this process can end it.
+// Confine does nothing on this system, which has no such limits. The reader's own limits still apply, and the parent process can end this process.
 func Confine(uint64, time.Duration) error { return nil }

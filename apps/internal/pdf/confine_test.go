@@ -73,7 +73,7 @@ func confined(t *testing.T, how string) *exec.Cmd {
 	return cmd
 }
 
-func TestAConfinedProcessIsHeldToIt(t *testing.T) {
+func TestAConfinedProcessCannotExceedItsLimits(t *testing.T) {
 	for how, held := range map[string]func(*exec.ExitError) bool{
 		"memory": func(e *exec.ExitError) bool {
 			return e.ExitCode() == 2 && strings.Contains(string(e.Stderr), "out of memory")

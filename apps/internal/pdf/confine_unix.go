@@ -10,33 +10,32 @@ import (
 )
 
 const (
-	confinedFile  = 512 << 20 // bytes that one file may become that the process writes
-	confinedFiles = 128       // that it may have open
+	maxFileSize  = 512 << 20 // bytes of a file that the process writes
+	maxOpenFiles = 128
 )
 
-// Confine bounds what this very process, and those it starts, may use from here on: memory in bytes, time on the processor, what it writes, and
-// how many files it has open. It cannot be undone. What Go has set aside already without using it does not count as memory. macOS does not hold a
-// process to its memory.
+// Confine limits what this process, and every process that it starts, may use from now on: memory in bytes, CPU time, the size of files that it writes, and open files. It
+// cannot be undone. Memory that Go has reserved and not used does not count. macOS does not enforce the limit of memory.
 func Confine(memory uint64, cpu time.Duration) error {
 	seconds := uint64((cpu + time.Second - 1) / time.Second)
 	for _, l := range []struct {
 		name string
 		what int
-		most uint64
+		max  uint64
 	}{
 		{"memory", unix.RLIMIT_DATA, memory},
-		{"addresses", unix.RLIMIT_AS, memory + addresses()},
-		{"processor time", unix.RLIMIT_CPU, seconds},
-		{"the size of files", unix.RLIMIT_FSIZE, confinedFile},
-		{"open files", unix.RLIMIT_NOFILE, confinedFiles},
-		{"memory dumps", unix.RLIMIT_CORE, 0},
+		{"address space", unix.RLIMIT_AS, memory + addressSpace()},
+		{"CPU time", unix.RLIMIT_CPU, seconds},
+		{"the size of files", unix.RLIMIT_FSIZE, maxFileSize},
+		{"open files", unix.RLIMIT_NOFILE, maxOpenFiles},
+		{"core dumps", unix.RLIMIT_CORE, 0},
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(l.what, &now); err != nil {
-			return fmt.Errorf("asking for the limit on %s: %w", l.name, err)
+			return fmt.Errorf("reading the limit of %s: %w", l.name, err)
 		}
-		most := min(l.most, now.Max)
-		if err := unix.Setrlimit(l.what, &unix.Rlimit{Cur: most, Max: most}); err != nil && !unenforced(l.what) {
+		limit := min(l.max, now.Max)
+		if err := unix.Setrlimit(l.what, &unix.Rlimit{Cur: limit, Max: limit}); err != nil && !unenforced(l.what) {
 			return fmt.Errorf("limiting %s: %w", l.name, err)
 		}
 	}

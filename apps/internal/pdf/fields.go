@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	deepForm   = 32
-	manyFields = 20_000
+	maxFormDepth = 32
+	maxFields    = 20_000
 )
 
-// A formWalk goes through a form from its roots.
+// A formWalk reads a form from its root fields.
 type formWalk struct {
 	*source
-	pages  map[int]int // the page on which an object stands, by the object's number
+	pages  map[int]int // the page of an object, by the object's number
 	seen   map[int]bool
 	fields []Field
 }
 
-// fields are those of the document's form.
-func (s *source) fields(sheets []sheet) ([]Field, error) {
+// fields returns the fields of the document's form.
+func (s *source) fields(pages []pageObject) ([]Field, error) {
 	root, err := s.table.Catalog()
 	if err != nil {
 		return nil, ErrDamaged
 	}
 	w := &formWalk{source: s, pages: map[int]int{}, seen: map[int]bool{}}
-	for i, p := range sheets {
+	for i, p := range pages {
 		w.pages[p.number] = i + 1
 		for _, o := range s.array(p.dict["Annots"]) {
 			w.pages[objectNumber(o)] = i + 1
@@ -41,13 +41,13 @@ func (s *source) fields(sheets []sheet) ([]Field, error) {
 	return w.fields, nil
 }
 
-// field reads one, or those below it. What a field does not say of itself it has from above.
+// field reads a field or its child fields. A field inherits missing entries from its parent.
 func (w *formWalk) field(o types.Object, above Field, inherited types.Dict, depth int) error {
 	if err := w.step(); err != nil {
 		return err
 	}
 	d, number := w.dict(o), objectNumber(o)
-	if d == nil || depth > deepForm || number != 0 && w.seen[number] {
+	if d == nil || depth > maxFormDepth || number != 0 && w.seen[number] {
 		return nil
 	}
 	w.seen[number] = true
@@ -59,7 +59,7 @@ func (w *formWalk) field(o types.Object, above Field, inherited types.Dict, dept
 			own[name] = v
 		}
 	}
-	f := Field{Name: join(above.Name, w.words(d["T"]))}
+	f := Field{Name: join(above.Name, w.textOf(d["T"]))}
 	kids := w.array(d["Kids"])
 	if w.hasNames(kids) {
 		for _, kid := range kids {
@@ -69,7 +69,7 @@ func (w *formWalk) field(o types.Object, above Field, inherited types.Dict, dept
 		}
 		return nil
 	}
-	if len(w.fields) >= manyFields {
+	if len(w.fields) >= maxFields {
 		return ErrTooMuch
 	}
 	if f.Kind = w.kind(own); f.Kind == "" {
@@ -88,7 +88,7 @@ func (w *formWalk) field(o types.Object, above Field, inherited types.Dict, dept
 	return nil
 }
 
-// hasNames tells fields below a field from the places where one field is shown.
+// hasNames reports whether the kids of a field are child fields. Kids without names are the widgets of one field.
 func (w *formWalk) hasNames(kids types.Array) bool {
 	for _, kid := range kids {
 		if _, ok := w.dict(kid)["T"]; ok {
@@ -100,7 +100,7 @@ func (w *formWalk) hasNames(kids types.Array) bool {
 
 func (w *formWalk) kind(d types.Dict) string {
 	const radio, push = 1 << 15, 1 << 16
-	switch flags := w.whole(d["Ff"]); w.name(d["FT"]) {
+	switch flags := w.integer(d["Ff"]); w.name(d["FT"]) {
 	case "Tx":
 		return "text"
 	case "Ch":
@@ -137,27 +137,27 @@ func (w *formWalk) page(o types.Object, d types.Dict, kids types.Array) int {
 	return 0
 }
 
-// value is what was filled in: text, the name of a state, what was chosen, or who signed.
+// value returns the value of a field: its text, the name of its state, the chosen options, or the name of the signer.
 func (w *formWalk) value(kind string, o types.Object) (string, error) {
-	switch v := w.at(o).(type) {
+	switch v := w.resolve(o).(type) {
 	case types.Name:
 		if name := w.name(v); name != "Off" || kind == "text" {
 			return compose(name), nil
 		}
 		return "", nil
 	case types.StringLiteral, types.HexLiteral:
-		return w.words(v), nil
+		return w.textOf(v), nil
 	case types.Array:
 		var chosen []string
 		for _, one := range v[:min(len(v), 1000)] {
-			chosen = append(chosen, w.words(one))
+			chosen = append(chosen, w.textOf(one))
 		}
 		return strings.Join(chosen, ", "), nil
 	case types.StreamDict:
 		data, err := w.content(v)
-		return decodeText(data), onlyCost(err)
+		return decodeText(data), ignoreDamage(err)
 	case types.Dict:
-		return w.words(v["Name"]), nil
+		return w.textOf(v["Name"]), nil
 	}
 	return "", nil
 }

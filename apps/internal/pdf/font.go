@@ -9,28 +9,28 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A font says what codes show and how wide they are.
+// A font maps codes to text and widths.
 type font struct {
-	name            string // without the subset's prefix
+	name            string // without the prefix of a subset
 	ascent, descent float64
-	unit            float64 // of the widths, in ems
+	unit            float64 // of the widths, in em
 	widths          map[int]float64
 	missing         float64
-	texts           [256]string // of a font with one byte a code
+	texts           [256]string // of a font with one-byte codes
 	composite       bool
-	meaning         *cmap // ToUnicode
-	codes           *cmap // of a composite font whose codes are no numbers of glyphs
+	toUnicode       *cmap
+	codes           *cmap // of a composite font whose codes are not glyph numbers
 	unicode         bool  // a composite font whose codes are UTF-16
 }
 
-// A sign is one code of a string, and what is known of it.
-type sign struct {
+// A shownCode is one code of a string with its text and width.
+type shownCode struct {
 	text  string
-	width float64 // in ems
-	space bool    // the code that is widened between words
+	width float64 // in em
+	space bool    // the space code, to which word spacing applies
 }
 
-// font is made once for each object.
+// font returns the font of an object. It is read once.
 func (s *source) font(o types.Object) (*font, error) {
 	number := objectNumber(o)
 	if f, ok := s.fonts[number]; ok && number != 0 {
@@ -51,7 +51,7 @@ func (s *source) makeFont(d types.Dict) (*font, error) {
 	f.ascent, f.descent = standardHeight(f.name)
 	var err error
 	if o, ok := d["ToUnicode"]; ok {
-		if f.meaning, err = s.cmap(o); err != nil {
+		if f.toUnicode, err = s.cmap(o); err != nil {
 			return nil, err
 		}
 	}
@@ -68,20 +68,20 @@ func (s *source) makeFont(d types.Dict) (*font, error) {
 func (s *source) cmap(o types.Object) (*cmap, error) {
 	data, err := s.content(o)
 	if err != nil || len(data) == 0 {
-		return nil, onlyCost(err)
+		return nil, ignoreDamage(err)
 	}
 	return parseCMap(s, data)
 }
 
-// onlyCost lets pass what is broken: a font that cannot be understood does not make the whole document unreadable. What costs too much does.
-func onlyCost(err error) error {
+// ignoreDamage drops an ErrDamaged: a broken font does not make the whole document unreadable. Other errors, such as ErrTooMuch, are returned.
+func ignoreDamage(err error) error {
 	if err != nil && !isDamage(err) {
 		return err
 	}
 	return nil
 }
 
-// encodingOf puts together what the font says of its codes: a base, and differences from it by the names of glyphs.
+// encodingOf returns the texts of the 256 codes of a font: a base encoding, and differences from it by glyph names.
 func (s *source) encodingOf(f *font, d types.Dict) [256]string {
 	base := s.name(d["Encoding"])
 	own := s.dict(d["Encoding"])
@@ -117,7 +117,7 @@ func (s *source) fillWidths(f *font, d types.Dict) {
 	if n, ok := s.number(s.dict(d["FontDescriptor"])["MissingWidth"]); ok {
 		f.missing = n * f.unit
 	}
-	first := s.whole(d["FirstChar"])
+	first := s.integer(d["FirstChar"])
 	all := s.array(d["Widths"])
 	for i, o := range all {
 		if n, ok := s.number(o); ok && first+i < 256 {
@@ -162,10 +162,10 @@ func (s *source) fillComposite(f *font, d types.Dict) error {
 	return err
 }
 
-// fillGlyphWidths reads the two forms of the table: first [w w w], and first last w.
+// fillGlyphWidths reads the two forms of the table of widths: first [w w w], and first last w.
 func (s *source) fillGlyphWidths(f *font, table types.Array) {
 	for i := 0; i+1 < len(table); {
-		first := s.whole(table[i])
+		first := s.integer(table[i])
 		if list := s.array(table[i+1]); list != nil {
 			for j, o := range list {
 				n, _ := s.number(o)
@@ -178,15 +178,15 @@ func (s *source) fillGlyphWidths(f *font, table types.Array) {
 			return
 		}
 		n, _ := s.number(table[i+2])
-		for c := first; c <= s.whole(table[i+1]) && c < 1<<16; c++ {
+		for c := first; c <= s.integer(table[i+1]) && c < 1<<16; c++ {
 			f.widths[c] = n * 0.001
 		}
 		i += 3
 	}
 }
 
-// signs cuts a string into codes.
-func (f *font) signs(text string, each func(sign) error) error {
+// eachCode splits a string into codes.
+func (f *font) eachCode(text string, each func(shownCode) error) error {
 	for len(text) > 0 {
 		n := 1
 		if f.composite {
@@ -196,7 +196,7 @@ func (f *font) signs(text string, each func(sign) error) error {
 			}
 			n = min(n, len(text))
 		}
-		if err := each(f.sign(text[:n])); err != nil {
+		if err := each(f.code(text[:n])); err != nil {
 			return err
 		}
 		text = text[n:]
@@ -204,7 +204,7 @@ func (f *font) signs(text string, each func(sign) error) error {
 	return nil
 }
 
-func (f *font) sign(codeBytes string) sign {
+func (f *font) code(codeBytes string) shownCode {
 	c := code(codeBytes)
 	glyph := int(c)
 	if f.codes != nil {
@@ -214,13 +214,13 @@ func (f *font) sign(codeBytes string) sign {
 	if !ok {
 		width = f.missing
 	}
-	return sign{text: f.shows(c), width: width, space: c == 32 && len(codeBytes) == 1}
+	return shownCode{text: f.text(c), width: width, space: c == 32 && len(codeBytes) == 1}
 }
 
-// shows is what a code means. What nobody can know is shown as such, so that it is not lost without a word.
-func (f *font) shows(c uint32) string {
-	if f.meaning != nil {
-		if text, ok := f.meaning.text(c); ok {
+// text returns the text of a code. An unknown code becomes U+FFFD, so that its loss is visible.
+func (f *font) text(c uint32) string {
+	if f.toUnicode != nil {
+		if text, ok := f.toUnicode.text(c); ok {
 			return text
 		}
 	}
@@ -233,7 +233,7 @@ func (f *font) shows(c uint32) string {
 	return f.texts[c&255]
 }
 
-// plainName leaves out the six letters that stand before the name of a font that is not there as a whole.
+// plainName removes the six-letter prefix from the name of a font subset.
 func plainName(name string) string {
 	if len(name) > 7 && name[6] == '+' && strings.ToUpper(name[:6]) == name[:6] {
 		return name[7:]
@@ -241,7 +241,7 @@ func plainName(name string) string {
 	return name
 }
 
-// coreName is the name under which the measures of a font that every reader has are known; "" for other fonts.
+// coreName returns the name of the standard font with the same measures, or "".
 func coreName(name string) string {
 	if corefont.IsCoreFont(name) {
 		return name
@@ -283,7 +283,7 @@ func coreWidth(core string, c int, text string) float64 {
 	return float64(n) * 0.001
 }
 
-// standardHeight is how far letters reach above and below the line, for fonts that do not say.
+// standardHeight returns the ascent and descent for fonts that do not define them.
 func standardHeight(name string) (up, down float64) {
 	core := coreName(name)
 	switch {
@@ -297,7 +297,7 @@ func standardHeight(name string) (up, down float64) {
 	return 0.75, -0.25
 }
 
-// dingbats are the signs whose font every reader has, as far as forms use them.
+// dingbats returns the characters of the standard font ZapfDingbats that forms use.
 func dingbats() [256]string {
 	var e [256]string
 	for c := 0x21; c < 0x7f; c++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 
-// FuzzNothingMakesTheReaderFall: whatever the bytes, the reader ends, and with a document or with one of its own refusals.
-func FuzzNothingMakesTheReaderFall(f *testing.F) {
+// FuzzNoInputCrashesTheReader: whatever the bytes, the reader ends, and with a document or with one of its own refusals.
+func FuzzNoInputCrashesTheReader(f *testing.F) {
 	for _, data := range [][]byte{
 		pdftest.Simple(f, "Hello (world) \\ and", "more"), pdftest.Simple(f, "שלום עולם 123", "Ελληνικά"), pdftest.Columns(f, "a\nb", "c\nd"), pdftest.Rotated(f, 90, "x"),
 		pdftest.Form(f, pdftest.Field{Name: "a.b", Kind: "text", Value: "v"}, pdftest.Field{Name: "c", Kind: "checkbox", Value: "Yes"}), pdftest.Scan(f), pdftest.NoPages(f),

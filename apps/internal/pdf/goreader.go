@@ -6,19 +6,19 @@ import (
 	"os"
 )
 
-// goReader reads with what is in this package and pdfcpu.
+// goReader is the reader of this package. It uses pdfcpu.
 type goReader struct{}
 
 func (goReader) Name() string { return "go" }
 
-// Read reads a PDF. Whatever is in it, it ends: what a document may cost is bounded, and so is how deep it is followed.
+// Read reads a PDF. It ends for every input: the cost of a document and the depth of its structures are limited.
 func (goReader) Read(ctx context.Context, file *os.File, l Limits) (doc *Document, err error) {
-	defer guard(&err)
+	defer recoverAsDamage(&err)
 	s, err := open(ctx, file, l)
 	if err != nil {
 		return nil, err
 	}
-	sheets, err := s.sheets()
+	pages, err := s.pageObjects()
 	if err != nil {
 		return nil, err
 	}
@@ -26,10 +26,10 @@ func (goReader) Read(ctx context.Context, file *os.File, l Limits) (doc *Documen
 	if doc.About, err = s.about(); err != nil {
 		return nil, err
 	}
-	if doc.Fields, err = s.fields(sheets); err != nil {
+	if doc.Fields, err = s.fields(pages); err != nil {
 		return nil, err
 	}
-	for i, p := range sheets {
+	for i, p := range pages {
 		page, err := s.page(i+1, p)
 		if err != nil {
 			return nil, err
@@ -39,8 +39,8 @@ func (goReader) Read(ctx context.Context, file *os.File, l Limits) (doc *Documen
 	return doc, nil
 }
 
-func (s *source) page(number int, p sheet) (Page, error) {
-	page := Page{Number: number, Rotation: p.turned}
+func (s *source) page(number int, p pageObject) (Page, error) {
+	page := Page{Number: number, Rotation: p.rotation}
 	page.Width, page.Height = p.size()
 	if err := s.ctx.Err(); err != nil {
 		return page, err

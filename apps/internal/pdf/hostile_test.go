@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 
-func TestWhatIsNoPDFIsRefusedForWhatItIs(t *testing.T) {
+func TestFilesThatAreNoPDFAreRefusedWithTheirReason(t *testing.T) {
 	cases := map[string]struct {
 		data []byte
 		want error
@@ -66,8 +66,8 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	})
 }
 
-// TestACutFileIsNeverReadAsAWhole: wherever it was cut, by whomever it was made.
-func TestACutFileIsNeverReadAsAWhole(t *testing.T) {
+// TestACutFileIsNeverReadAsComplete cuts files of several producers at many positions.
+func TestACutFileIsNeverReadAsComplete(t *testing.T) {
 	base := pdftest.Simple(t, "One.", "Two.", "Three.")
 	made := map[string][]byte{"by hand": base, "linearized": rewritten(t, base, "--linearize"), "object streams": rewritten(t, base, "--object-streams=generate"), "Chromium": printed(t, letter)}
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
@@ -83,7 +83,7 @@ func TestACutFileIsNeverReadAsAWhole(t *testing.T) {
 	})
 }
 
-func TestTrapsDoNotHoldTheReader(t *testing.T) {
+func TestTrapsDoNotBlockTheReader(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		for name, data := range pdftest.Traps(t) {
 			doc, err := reading(t, r, data, pdf.Limits{})
@@ -112,7 +112,7 @@ func TestLimitsHold(t *testing.T) {
 	})
 }
 
-func TestNobodyIsReadToWhoHasLeft(t *testing.T) {
+func TestACancelledReadEnds(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		file, err := os.Open(pdftest.File(t, pdftest.Simple(t, "x")))
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// What a token is.
+// A tokenKind is the kind of a token.
 type tokenKind byte
 
 const (
@@ -16,7 +16,7 @@ const (
 	tokenName
 	tokenOpen  // of an array or a dictionary
 	tokenClose // of either
-	tokenWord  // an operator, or what stands for one
+	tokenWord  // an operator, or anything else
 )
 
 type token struct {
@@ -25,7 +25,7 @@ type token struct {
 	text   string // a string's bytes, a name without its slash, a word, or the bracket
 }
 
-// A lexer cuts the language of page contents and of character maps into tokens. It never fails: rubbish becomes words that mean nothing.
+// A lexer splits page contents and character maps into tokens. It never fails: invalid input becomes unknown words.
 type lexer struct {
 	data []byte
 	at   int
@@ -85,7 +85,7 @@ func (l *lexer) peek(n int) byte {
 	return 0
 }
 
-// skip passes white space and comments.
+// skip skips white space and comments.
 func (l *lexer) skip() {
 	for ; l.at < len(l.data); l.at++ {
 		c := l.data[l.at]
@@ -128,7 +128,7 @@ func (l *lexer) literal() token {
 	return token{kind: tokenString, text: string(b)}
 }
 
-// escaped adds what stands behind a backslash and stays on its last byte.
+// escaped appends the character of an escape sequence and stops at its last byte.
 func (l *lexer) escaped(b []byte) []byte {
 	l.at++
 	if l.at >= len(l.data) {
@@ -197,7 +197,7 @@ func (l *lexer) nameToken() token {
 	return token{kind: tokenName, text: string(b)}
 }
 
-// skipImage passes the bytes of an image that stands in the content, up to its end.
+// skipImage skips the bytes of an inline image.
 func (l *lexer) skipImage() {
 	for l.at < len(l.data) {
 		i := bytes.Index(l.data[l.at:], []byte("EI"))
@@ -207,14 +207,14 @@ func (l *lexer) skipImage() {
 		}
 		before := l.at + i - 1
 		l.at += i + 2
-		if before >= 0 && isWhite(l.data[before]) && (l.at >= len(l.data) || isWhite(l.data[l.at])) && l.soundsLikeContent() {
+		if before >= 0 && isWhite(l.data[before]) && (l.at >= len(l.data) || isWhite(l.data[l.at])) && l.looksLikeContent() {
 			return
 		}
 	}
 }
 
-// soundsLikeContent tells whether what follows can be content: an image's bytes can hold what looks like the image's end.
-func (l *lexer) soundsLikeContent() bool {
+// looksLikeContent reports whether content can follow here: the bytes of an image can contain what looks like its end.
+func (l *lexer) looksLikeContent() bool {
 	for _, c := range l.data[l.at:min(len(l.data), l.at+12)] {
 		if c > 126 || c < 32 && !isWhite(c) {
 			return false
@@ -223,7 +223,7 @@ func (l *lexer) soundsLikeContent() bool {
 	return true
 }
 
-// parseNumber reads a number as writers write it; also those that write two signs or a sign in the middle.
+// parseNumber parses a number, also with two signs or a sign in the middle, which some programs write.
 func parseNumber(word []byte) (float64, bool) {
 	s := string(bytes.TrimLeft(word, "+-"))
 	if i := bytes.IndexByte([]byte(s), '-'); i > 0 {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// How text is put together again, in parts of the letters' size.
+// The distances by which glyphs are grouped, in parts of the font size.
 const (
 	sameBase   = 0.2  // baselines that count as one
-	wordGap    = 0.1  // from here on, letters are of two words
-	lineGap    = 1.5  // from here on, words are of two lines beside each other
-	overprint  = 0.1  // the same letter again this near is drawn twice to look bold
-	paragraph  = 0.85 // lines further apart are of two blocks
-	unevenness = 0.3  // that the distance of lines may grow within a block
-	nearby     = 64   // lines that are looked at around one
+	wordGap    = 0.1  // letters that are further apart belong to two words
+	lineGap    = 1.5  // words that are further apart belong to two lines at the same height
+	overprint  = 0.1  // the same letter this close was drawn twice to look bold
+	paragraph  = 0.85 // lines that are further apart belong to two blocks
+	unevenness = 0.3  // how much the distance of lines may grow within a block
+	nearby     = 64   // how many neighbouring lines are considered
 )
 
-// A row is a line in the making: glyphs beside each other, from left to right.
+// A row collects the glyphs of a line, from left to right.
 type row struct {
 	glyphs         []glyph
 	u0, u1         float64
@@ -37,8 +37,7 @@ func newRow(glyphs []glyph) row {
 	return r
 }
 
-// blocks puts a page together: glyphs become lines, lines become blocks, in the order in which people read them. Text that runs in another
-// direction stands for itself, behind what runs straight.
+// blocks groups glyphs into lines and lines into blocks, in reading order. Rotated text forms blocks of its own, after the horizontal text.
 func (s *source) blocks(glyphs []glyph) ([]Block, error) {
 	directions := map[int][]glyph{}
 	for _, g := range glyphs {
@@ -52,12 +51,12 @@ func (s *source) blocks(glyphs []glyph) ([]Block, error) {
 	var all []Block
 	for _, angle := range angles {
 		rows := joinSmall(rowsOf(directions[angle]))
-		found, err := s.stack(rows)
+		found, err := s.groupLines(rows)
 		if err != nil {
 			return nil, err
 		}
 		for _, b := range inOrder(found) {
-			if block := b.finish(turnBy(angle)); len(block.Lines) > 0 {
+			if block := b.block(turnBy(angle)); len(block.Lines) > 0 {
 				all = append(all, block)
 			}
 		}
@@ -65,7 +64,7 @@ func (s *source) blocks(glyphs []glyph) ([]Block, error) {
 	return all, nil
 }
 
-// rowsOf collects the glyphs with one baseline, and parts them where the gap is wide.
+// rowsOf collects the glyphs on one baseline, and splits them at wide gaps.
 func rowsOf(glyphs []glyph) []row {
 	slices.SortStableFunc(glyphs, func(a, b glyph) int { return cmp.Compare(a.base, b.base) })
 	var rows []row
@@ -74,13 +73,13 @@ func rowsOf(glyphs []glyph) []row {
 		for to < len(glyphs) && glyphs[to].base-glyphs[from].base <= sameBase*min(glyphs[to].size, glyphs[from].size) {
 			to++
 		}
-		rows = append(rows, partRow(glyphs[from:to])...)
+		rows = append(rows, splitRow(glyphs[from:to])...)
 		from = to
 	}
 	return rows
 }
 
-func partRow(glyphs []glyph) []row {
+func splitRow(glyphs []glyph) []row {
 	slices.SortStableFunc(glyphs, func(a, b glyph) int { return cmp.Compare(a.u0, b.u0) })
 	var rows []row
 	var part []glyph
@@ -95,7 +94,7 @@ func partRow(glyphs []glyph) []row {
 		if g.text == " " && (len(part) == 0 || part[len(part)-1].text == " ") {
 			continue
 		}
-		if len(part) > 0 && isAgain(part, g) {
+		if len(part) > 0 && isDrawnTwice(part, g) {
 			continue
 		}
 		if len(part) > 0 && g.u0-end > lineGap*g.size {
@@ -115,8 +114,8 @@ func partRow(glyphs []glyph) []row {
 	return rows
 }
 
-// isAgain tells whether a glyph was drawn already at this place.
-func isAgain(part []glyph, g glyph) bool {
+// isDrawnTwice reports whether the same glyph was already drawn at this position.
+func isDrawnTwice(part []glyph, g glyph) bool {
 	for i := len(part) - 1; i >= max(0, len(part)-3); i-- {
 		if p := part[i]; p.text == g.text && abs(p.u0-g.u0) < overprint*g.size && abs(p.base-g.base) < overprint*g.size {
 			return true
@@ -125,22 +124,22 @@ func isAgain(part []glyph, g glyph) bool {
 	return false
 }
 
-// joinSmall puts what is raised or lowered, a note's mark or an index, into the line it belongs to.
+// joinSmall adds superscripts and subscripts to the line that they belong to.
 func joinSmall(rows []row) []row {
-	gone := make([]bool, len(rows))
+	joined := make([]bool, len(rows))
 	for i := range rows {
-		for j := max(0, i-nearby); j < min(len(rows), i+nearby) && !gone[i]; j++ {
-			if i != j && !gone[j] && belongs(rows[i], rows[j]) {
+		for j := max(0, i-nearby); j < min(len(rows), i+nearby) && !joined[i]; j++ {
+			if i != j && !joined[j] && belongs(rows[i], rows[j]) {
 				glyphs := append(slices.Clone(rows[j].glyphs), rows[i].glyphs...)
 				slices.SortStableFunc(glyphs, func(a, b glyph) int { return cmp.Compare(a.u0, b.u0) })
 				rows[j] = newRow(glyphs)
-				gone[i] = true
+				joined[i] = true
 			}
 		}
 	}
 	var left []row
 	for i, r := range rows {
-		if !gone[i] {
+		if !joined[i] {
 			left = append(left, r)
 		}
 	}
@@ -159,7 +158,7 @@ func belongs(small, big row) bool {
 	return gap < 0.3*big.size
 }
 
-// words cuts a line into words, in the order in which they are read.
+// words splits a line into words, in reading order.
 func (r row) words() []Word {
 	var spaced []glyph
 	for i, g := range r.glyphs {

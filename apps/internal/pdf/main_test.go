@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tool runs somebody else's program, which the tests need, and fails when it does.
+// tool runs a third-party program. The test fails if the program does.
 func tool(t testing.TB, p testprograms.Program, arguments ...string) {
 	t.Helper()
 	path, err := p.Ensure()
@@ -64,7 +64,7 @@ func drawn(t testing.TB, svg string) []byte {
 	return bytesOf(t, out)
 }
 
-// rewritten has qpdf write a PDF anew, in another way.
+// rewritten lets qpdf rewrite a PDF in another form.
 func rewritten(t testing.TB, data []byte, arguments ...string) []byte {
 	t.Helper()
 	dir := t.TempDir()

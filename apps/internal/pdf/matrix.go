@@ -2,12 +2,12 @@ package pdf
 
 import "math"
 
-// A matrix moves, turns and scales: a point x, y becomes x*a + y*c + e, x*b + y*d + f.
+// A matrix is an affine transformation: the point x, y becomes x*a + y*c + e, x*b + y*d + f.
 type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
 
-// then is the matrix that does what m does and then what n does.
+// then returns the matrix that applies m and then n.
 func (m matrix) then(n matrix) matrix {
 	return matrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
@@ -20,8 +20,8 @@ func (m matrix) point(x, y float64) (float64, float64) {
 	return x*m[0] + y*m[2] + m[4], x*m[1] + y*m[3] + m[5]
 }
 
-// sound tells whether one can reckon with it.
-func (m matrix) sound() bool {
+// valid reports whether all values are numbers of a usable size.
+func (m matrix) valid() bool {
 	for _, n := range m {
 		if math.IsNaN(n) || abs(n) > 1e9 {
 			return false
@@ -37,10 +37,11 @@ func toMatrix(n []float64) (matrix, bool) {
 	return matrix(n), true
 }
 
-// An edge box has its corners in the order left, top, right, bottom.
+// An edges value is a rectangle: left, top, right, bottom.
 type edges struct{ x0, y0, x1, y1 float64 }
 
-func around(m matrix, x0, y0, x1, y1 float64) edges {
+// boundingBox returns the bounds of a transformed rectangle.
+func boundingBox(m matrix, x0, y0, x1, y1 float64) edges {
 	e := edges{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, p := range [4][2]float64{{x0, y0}, {x1, y0}, {x0, y1}, {x1, y1}} {
 		x, y := m.point(p[0], p[1])

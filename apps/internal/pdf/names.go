@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// latin are names of glyphs and what they show, as Adobe named them. Letters are named by themselves, and letters with marks by both.
+// latin lists Adobe's glyph names and their characters. A letter is its own name; a letter with a mark has both in its name.
 const latin = `exclam ! quotedbl " numbersign # dollar $ percent % ampersand & quotesingle ' parenleft ( parenright ) asterisk * plus + comma ,
 hyphen - period . slash / zero 0 one 1 two 2 three 3 four 4 five 5 six 6 seven 7 eight 8 nine 9 colon : semicolon ; less < equal = greater > question ? at @
 bracketleft [ backslash \ bracketright ] asciicircum ^ underscore _ grave ` + "`" + ` braceleft { bar | braceright } asciitilde ~
@@ -26,7 +26,7 @@ infinity ∞ integral ∫ summation ∑ product ∏ radical √ partialdiff ∂ 
 element ∈ intersection ∩ union ∪ universal ∀ existential ∃ emptyset ∅ gradient ∇ proportional ∝ therefore ∴ angle ∠ logicaland ∧ logicalor ∨ similar ∼ congruent ≅
 checkmark ✓ a20 ✔ a19 ✓ numero № estimated ℮ H18533 ■ filledbox ■ circle ○ H18573 ▪`
 
-// marks are those that names of letters end with, and the characters that combine.
+// marks maps the names of accents to combining characters.
 var marks = map[string]string{"grave": "\u0300", "acute": "\u0301", "circumflex": "\u0302", "tilde": "\u0303", "dieresis": "\u0308", "ring": "\u030a", "cedilla": "\u0327",
 	"caron": "\u030c", "macron": "\u0304", "breve": "\u0306", "ogonek": "\u0328", "dotaccent": "\u0307", "dot": "\u0307", "hungarumlaut": "\u030b", "commaaccent": "\u0327"}
 
@@ -42,7 +42,7 @@ var glyphNames = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// glyphText is what a glyph of that name shows; false when nobody can know.
+// glyphText returns the text of a glyph by its name, and false if the name is unknown.
 func glyphText(name string) (string, bool) {
 	base, _, _ := strings.Cut(name, ".")
 	if strings.Contains(base, "_") {
@@ -68,9 +68,9 @@ func glyphText(name string) (string, bool) {
 	return numberedGlyph(base)
 }
 
-// numberedGlyph reads names that are numbers of characters: uni20AC, u1F600.
+// numberedGlyph parses names that are code points: uni20AC, u1F600.
 func numberedGlyph(name string) (string, bool) {
-	if digits, ok := strings.CutPrefix(name, "uni"); ok && len(digits) >= 4 && len(digits)%4 == 0 && len(digits) <= longTarget {
+	if digits, ok := strings.CutPrefix(name, "uni"); ok && len(digits) >= 4 && len(digits)%4 == 0 && len(digits) <= maxTarget {
 		var u []uint16
 		for i := 0; i < len(digits); i += 4 {
 			n, err := strconv.ParseUint(digits[i:i+4], 16, 16)
@@ -89,11 +89,11 @@ func numberedGlyph(name string) (string, bool) {
 	return "", false
 }
 
-// standardHigh is the upper half of Adobe's standard encoding: a code and its character, over and over.
+// standardHigh is the upper half of Adobe's standard encoding: pairs of a code and its character.
 const standardHigh = "\u00a1¡\u00a2¢\u00a3£\u00a4⁄\u00a5¥\u00a6ƒ\u00a7§\u00a8¤\u00a9'\u00aa“\u00ab«\u00ac‹\u00ad›\u00aeﬁ\u00afﬂ\u00b1–\u00b2†\u00b3‡\u00b4·\u00b6¶\u00b7•\u00b8‚\u00b9„\u00ba”\u00bb»\u00bc…\u00bd‰\u00bf¿" +
 	"\u00c1`\u00c2´\u00c3ˆ\u00c4˜\u00c5¯\u00c6˘\u00c7˙\u00c8¨\u00ca˚\u00cb¸\u00cd˝\u00ce˛\u00cfˇ\u00d0—\u00e1Æ\u00e3ª\u00e8Ł\u00e9Ø\u00eaŒ\u00ebº\u00f1æ\u00f5ı\u00f8ł\u00f9ø\u00faœ\u00fbß"
 
-// encoding gives the characters of 256 codes.
+// encoding returns the characters of the 256 codes.
 func encoding(name string) [256]string {
 	var e [256]string
 	var page *charmap.Charmap
@@ -124,10 +124,10 @@ func encoding(name string) [256]string {
 	return e
 }
 
-// documentLow is what a document's own strings have beyond ISO 8859-1, from 0x80 on.
+// documentLow lists the characters of PDFDocEncoding from 0x80 on that differ from ISO 8859-1.
 const documentLow = "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\ufffd€"
 
-// decodeText reads a string of the document's own: UTF-16, UTF-8, or PDF's own encoding.
+// decodeText decodes a text string: UTF-16, UTF-8 or PDFDocEncoding.
 func decodeText(b []byte) string {
 	switch {
 	case len(b) >= 2 && b[0] == 0xfe && b[1] == 0xff:
@@ -153,7 +153,7 @@ func decodeText(b []byte) string {
 	return cleanText(out.String())
 }
 
-// cleanText leaves out what controls and does not show, save for the ends of lines and tabs.
+// cleanText removes control characters except line breaks and tabs.
 func cleanText(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	return strings.Map(func(r rune) rune {

@@ -16,27 +16,26 @@ import (
 )
 
 const (
-	oneStream  = 64 << 20 // bytes that one stream may become
-	allStreams = 1 << 30  // bytes that all that are read may become
-	manySteps  = 50_000_000
-	manyForms  = 100_000
-	manyRefs   = 32 // references that lead to references
+	maxStream     = 64 << 20 // decompressed bytes of one stream
+	maxAllStreams = 1 << 30  // decompressed bytes of all streams that are read
+	maxSteps      = 50_000_000
+	maxForms      = 100_000
+	maxRefs       = 32 // references to references
 )
 
-// A source is an opened PDF: its objects can be asked for. What is broken in it reads as absent; only running out of what a document may cost,
-// or out of time, is an error.
+// A source is an open PDF with access to its objects. A broken object reads as absent. Only exceeding a limit, or the end of the context, is an error.
 type source struct {
 	ctx   context.Context
 	table *model.XRefTable
 	limit Limits
-	bytes int64 // that may still be decompressed
-	steps int   // that may still be run
-	forms int   // that may still be drawn
-	text  int64 // bytes that may still be found
+	bytes int64 // left to decompress
+	steps int   // left to run
+	forms int   // left to draw
+	text  int64 // bytes of text left to find
 	fonts map[int]*font
 }
 
-// open looks at a file's shape and reads its structure.
+// open checks the beginning and end of a file and reads its structure.
 func open(ctx context.Context, file *os.File, l Limits) (*source, error) {
 	if l.Pages <= 0 {
 		l.Pages = defaultPages
@@ -48,28 +47,28 @@ func open(ctx context.Context, file *os.File, l Limits) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkShape(file, info.Size()); err != nil {
+	if err := checkEnds(file, info.Size()); err != nil {
 		return nil, err
 	}
-	table, err := structureInTime(ctx, io.NewSectionReader(file, 0, info.Size()))
+	table, err := readStructureInTime(ctx, io.NewSectionReader(file, 0, info.Size()))
 	if err != nil {
 		return nil, err
 	}
-	return &source{ctx: ctx, table: table, limit: l, bytes: allStreams, steps: manySteps, forms: manyForms, text: l.Text, fonts: map[int]*font{}}, nil
+	return &source{ctx: ctx, table: table, limit: l, bytes: maxAllStreams, steps: maxSteps, forms: maxForms, text: l.Text, fonts: map[int]*font{}}, nil
 }
 
-// withoutFolder keeps pdfcpu from making a folder for its settings in somebody's home.
-var withoutFolder = sync.OnceFunc(api.DisableConfigDir)
+// disableConfigDir keeps pdfcpu from creating a folder for its settings in the user's home.
+var disableConfigDir = sync.OnceFunc(api.DisableConfigDir)
 
-// structureInTime does not wait for a reading beyond ctx, also when the reading does not look at it. What is left behind ends with the process.
-func structureInTime(ctx context.Context, r io.ReadSeeker) (*model.XRefTable, error) {
+// readStructureInTime returns when ctx ends, even if pdfcpu does not check it. The goroutine that is left ends with the process.
+func readStructureInTime(ctx context.Context, r io.ReadSeeker) (*model.XRefTable, error) {
 	type answer struct {
 		table *model.XRefTable
 		err   error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		table, err := structure(ctx, r)
+		table, err := readStructure(ctx, r)
 		answers <- answer{table, err}
 	}()
 	select {
@@ -80,28 +79,28 @@ func structureInTime(ctx context.Context, r io.ReadSeeker) (*model.XRefTable, er
 	}
 }
 
-// structure has pdfcpu read the table of objects, repair it where it can, and decrypt with the empty password.
-func structure(ctx context.Context, r io.ReadSeeker) (table *model.XRefTable, err error) {
-	defer guard(&err)
-	withoutFolder()
+// readStructure lets pdfcpu read the table of objects, repair it if possible, and decrypt with the empty password.
+func readStructure(ctx context.Context, r io.ReadSeeker) (table *model.XRefTable, err error) {
+	defer recoverAsDamage(&err)
+	disableConfigDir()
 	conf := model.NewDefaultConfiguration()
 	conf.ValidationMode = model.ValidationRelaxed
 	conf.Cmd = model.EXTRACTCONTENT
 	conf.Offline = true
-	conf.Limits = model.ResourceLimits{MaxStreamBytes: 256 << 20, MaxDecodeBytes: oneStream, MaxImagePixels: 1 << 20, MaxImageBytes: 1 << 20, MaxObjectCount: 2_000_000,
+	conf.Limits = model.ResourceLimits{MaxStreamBytes: 256 << 20, MaxDecodeBytes: maxStream, MaxImagePixels: 1 << 20, MaxImageBytes: 1 << 20, MaxObjectCount: 2_000_000,
 		MaxObjectStreamCount: 200_000, MaxObjectStreamFirst: 4 << 20, MaxXRefEntries: 2_000_000, MaxRecursionDepth: 100}
 	opened, err := pdfcpu.ReadWithContext(ctx, r, conf)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, refusal(err)
+		return nil, translateError(err)
 	}
 	return opened.XRefTable, nil
 }
 
-// refusal says in this package's words what pdfcpu found.
-func refusal(err error) error {
+// translateError translates an error of pdfcpu to an error of this package.
+func translateError(err error) error {
 	switch {
 	case errors.Is(err, pdfcpu.ErrWrongPassword), errors.Is(err, pdfcpu.ErrUnsupportedEncryptionFeature), errors.Is(err, pdfcpu.ErrPermissionDenied),
 		errors.Is(err, pdfcpu.ErrOwnerPasswordRequired):
@@ -112,16 +111,16 @@ func refusal(err error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// guard makes a panic over a PDF into what it is: a PDF nobody can read.
-func guard(err *error) {
-	if trouble := recover(); trouble != nil {
-		*err = fmt.Errorf("%w: the reader fell over it: %v", ErrDamaged, trouble)
+// recoverAsDamage turns a panic while reading a PDF into ErrDamaged.
+func recoverAsDamage(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: the reader panicked: %v", ErrDamaged, p)
 	}
 }
 
-// at follows references.
-func (s *source) at(o types.Object) types.Object {
-	for range manyRefs {
+// resolve follows references.
+func (s *source) resolve(o types.Object) types.Object {
+	for range maxRefs {
 		ref, ok := o.(types.IndirectRef)
 		if !ok {
 			return o
@@ -136,7 +135,7 @@ func (s *source) at(o types.Object) types.Object {
 }
 
 func (s *source) dict(o types.Object) types.Dict {
-	switch o := s.at(o).(type) {
+	switch o := s.resolve(o).(type) {
 	case types.Dict:
 		return o
 	case types.StreamDict:
@@ -148,12 +147,12 @@ func (s *source) dict(o types.Object) types.Dict {
 }
 
 func (s *source) array(o types.Object) types.Array {
-	a, _ := s.at(o).(types.Array)
+	a, _ := s.resolve(o).(types.Array)
 	return a
 }
 
 func (s *source) number(o types.Object) (float64, bool) {
-	switch o := s.at(o).(type) {
+	switch o := s.resolve(o).(type) {
 	case types.Integer:
 		return float64(o), true
 	case types.Float:
@@ -175,24 +174,24 @@ func (s *source) numbers(o types.Object) []float64 {
 	return all
 }
 
-func (s *source) whole(o types.Object) int {
+func (s *source) integer(o types.Object) int {
 	n, _ := s.number(o)
 	return int(max(-1<<31, min(n, 1<<31-1)))
 }
 
 func (s *source) name(o types.Object) string {
-	n, _ := s.at(o).(types.Name)
+	n, _ := s.resolve(o).(types.Name)
 	if plain, err := types.DecodeName(string(n)); err == nil {
 		return plain
 	}
 	return string(n)
 }
 
-// words is a string of the document's own, as text.
-func (s *source) words(o types.Object) string { return decodeText(s.raw(o)) }
+// textOf returns a text string of the document.
+func (s *source) textOf(o types.Object) string { return decodeText(s.raw(o)) }
 
 func (s *source) raw(o types.Object) []byte {
-	switch o := s.at(o).(type) {
+	switch o := s.resolve(o).(type) {
 	case types.StringLiteral:
 		b, err := types.Unescape(string(o))
 		if err != nil {
@@ -209,9 +208,9 @@ func (s *source) raw(o types.Object) []byte {
 	return nil
 }
 
-// content is what a stream becomes when it is decompressed. It costs.
+// content returns the decompressed content of a stream. It counts against the limits.
 func (s *source) content(o types.Object) ([]byte, error) {
-	d, ok := s.at(o).(types.StreamDict)
+	d, ok := s.resolve(o).(types.StreamDict)
 	if !ok {
 		return nil, nil
 	}
@@ -219,7 +218,7 @@ func (s *source) content(o types.Object) ([]byte, error) {
 		return nil, ErrTooMuch
 	}
 	if d.Content == nil {
-		err := d.DecodeWithLimit(min(oneStream, s.bytes))
+		err := d.DecodeWithLimit(min(maxStream, s.bytes))
 		if errors.Is(err, filter.ErrDecodeLimitExceeded) {
 			return nil, ErrTooMuch
 		}
@@ -236,7 +235,7 @@ func (s *source) content(o types.Object) ([]byte, error) {
 	return d.Content, nil
 }
 
-// step is taken for each thing that is run, and now and then looks whether somebody still waits.
+// step counts one step against the limit. Every 1024 steps it checks the context.
 func (s *source) step() error {
 	s.steps--
 	if s.steps <= 0 {
@@ -248,7 +247,7 @@ func (s *source) step() error {
 	return nil
 }
 
-// number of the object that a reference leads to; 0 for what is no reference.
+// objectNumber returns the number of the object of a reference, or 0.
 func objectNumber(o types.Object) int {
 	if ref, ok := o.(types.IndirectRef); ok {
 		return ref.ObjectNumber.Value()

@@ -8,13 +8,13 @@ import (
 	"os/exec"
 )
 
-// poppler has poppler's pdftotext find the words. The document's form, what it tells of itself, and which font a word is in come from the reader
-// of this package, which has looked at the document before, so that both refuse the same.
+// poppler reads the words with poppler's pdftotext. The form, the metadata and the fonts come from the reader of this package, which reads the document first, so that both
+// refuse the same documents.
 type poppler struct {
-	text, info string // where its programs are
+	text, info string // paths of its programs
 }
 
-// findPoppler answers with ErrNoPoppler when its programs are not there.
+// findPoppler returns ErrNoPoppler if poppler's programs are not installed.
 func findPoppler() (poppler, error) {
 	text, err := exec.LookPath("pdftotext")
 	if err != nil {
@@ -31,36 +31,36 @@ func (poppler) Name() string { return "poppler" }
 
 // Read reads a PDF.
 func (p poppler) Read(ctx context.Context, file *os.File, l Limits) (doc *Document, err error) {
-	defer guard(&err)
+	defer recoverAsDamage(&err)
 	doc, err = goReader{}.Read(ctx, file, l)
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		return nil, err
 	}
 	if err != nil {
-		return p.alone(ctx, file, l, err)
+		return p.readAlone(ctx, file, l, err)
 	}
 	pages, err := p.words(ctx, file, l, len(doc.Pages))
 	if errors.Is(err, ErrDamaged) || err == nil && len(pages) != len(doc.Pages) {
-		return doc, nil // poppler does not get on with it, and there is a reading already
+		return doc, nil // poppler cannot read it; use what this package has read
 	}
 	if err != nil {
 		return nil, err
 	}
 	for i := range pages {
 		pages[i].Width, pages[i].Height, pages[i].Rotation = doc.Pages[i].Width, doc.Pages[i].Height, doc.Pages[i].Rotation
-		nameFonts(pages[i], doc.Pages[i])
+		copyFonts(pages[i], doc.Pages[i])
 	}
 	doc.Pages = pages
 	return doc, nil
 }
 
-// alone reads what this package's own reader took for damaged. Poppler repairs more; but a file whose shape is that of a damaged one stays refused.
-func (p poppler) alone(ctx context.Context, file *os.File, l Limits, why error) (*Document, error) {
+// readAlone reads a document that the reader of this package takes as damaged: poppler can repair more. A file that is cut off or has a wrong end is still refused.
+func (p poppler) readAlone(ctx context.Context, file *os.File, l Limits, why error) (*Document, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if err := checkShape(file, info.Size()); err != nil {
+	if err := checkEnds(file, info.Size()); err != nil {
 		return nil, err
 	}
 	if l.Pages <= 0 {
@@ -85,16 +85,16 @@ func (p poppler) alone(ctx context.Context, file *os.File, l Limits, why error) 
 	return doc, nil
 }
 
-// words has pdftotext read all pages.
+// words reads all pages with pdftotext.
 func (p poppler) words(ctx context.Context, file *os.File, l Limits, count int) ([]Page, error) {
 	if l.Text <= 0 {
 		l.Text = defaultText
 	}
-	var reading layoutReading
-	reading.left = l.Text
-	err := run(ctx, file, p.text, []string{"-q", "-bbox-layout", "-cropbox", "-enc", "UTF-8", "-l", fmt.Sprint(max(count, 1)), "-", "-"}, reading.read)
+	var parser layoutParser
+	parser.left = l.Text
+	err := run(ctx, file, p.text, []string{"-q", "-bbox-layout", "-cropbox", "-enc", "UTF-8", "-l", fmt.Sprint(max(count, 1)), "-", "-"}, parser.read)
 	if err != nil {
 		return nil, err
 	}
-	return reading.pages, nil
+	return parser.pages, nil
 }

@@ -14,15 +14,15 @@ import (
 	"unicode"
 )
 
-// A layoutReading takes what pdftotext writes with -bbox-layout: pages, flows, blocks, lines and words, each with its box.
-type layoutReading struct {
+// A layoutParser parses the output of pdftotext -bbox-layout: pages, flows, blocks, lines and words, each with its box.
+type layoutParser struct {
 	pages []Page
-	left  int64 // bytes of text that may still come
+	left  int64 // bytes of text left
 	word  *strings.Builder
 	box   Box
 }
 
-func (r *layoutReading) read(from io.Reader) error {
+func (r *layoutParser) read(from io.Reader) error {
 	d := xml.NewDecoder(bufio.NewReaderSize(&cleaner{from: from}, 1<<16))
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
@@ -32,7 +32,7 @@ func (r *layoutReading) read(from io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading what poppler found: %w", err)
+			return fmt.Errorf("parsing the output of poppler: %w", err)
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
@@ -49,7 +49,7 @@ func (r *layoutReading) read(from io.Reader) error {
 	}
 }
 
-func (r *layoutReading) start(e xml.StartElement) {
+func (r *layoutParser) start(e xml.StartElement) {
 	switch e.Name.Local {
 	case "page":
 		r.pages = append(r.pages, Page{Number: len(r.pages) + 1, Width: attribute(e, "width"), Height: attribute(e, "height")})
@@ -66,7 +66,7 @@ func (r *layoutReading) start(e xml.StartElement) {
 	}
 }
 
-func (r *layoutReading) end(name string) error {
+func (r *layoutParser) end(name string) error {
 	switch name {
 	case "word":
 		if r.word == nil {
@@ -82,7 +82,7 @@ func (r *layoutReading) end(name string) error {
 		}
 	case "line":
 		if l := r.line(); l != nil {
-			l.Words = readable(l.Words)
+			l.Words = readingOrder(l.Words)
 		}
 	case "page":
 		if p := r.page(); p != nil {
@@ -92,35 +92,35 @@ func (r *layoutReading) end(name string) error {
 	return nil
 }
 
-func (r *layoutReading) page() *Page {
+func (r *layoutParser) page() *Page {
 	if len(r.pages) == 0 {
 		return nil
 	}
 	return &r.pages[len(r.pages)-1]
 }
 
-func (r *layoutReading) block() *Block {
+func (r *layoutParser) block() *Block {
 	if p := r.page(); p != nil && len(p.Blocks) > 0 {
 		return &p.Blocks[len(p.Blocks)-1]
 	}
 	return nil
 }
 
-func (r *layoutReading) line() *Line {
+func (r *layoutParser) line() *Line {
 	if b := r.block(); b != nil && len(b.Lines) > 0 {
 		return &b.Lines[len(b.Lines)-1]
 	}
 	return nil
 }
 
-// A letter is one character of a line of poppler's, and the word it came with.
+// A letter is one character of a line, and the index of its word.
 type letter struct {
 	text string
 	word int
 }
 
-// readable puts a line into the order in which it is read: poppler writes letters as they stand from left to right, whichever way the script runs.
-func readable(words []Word) []Word {
+// readingOrder puts a line into reading order: poppler writes letters from left to right, whatever the direction of the script.
+func readingOrder(words []Word) []Word {
 	if slices.ContainsFunc(words, func(w Word) bool { return strings.ContainsFunc(w.Text, runsLeft) }) {
 		slices.SortStableFunc(words, func(a, b Word) int { return cmp.Compare(a.Box.X, b.Box.X) })
 	}
@@ -130,7 +130,7 @@ func readable(words []Word) []Word {
 			line = append(line, letter{" ", i})
 		}
 		for _, r := range w.Text {
-			if text := showable(string(r)); text != "" {
+			if text := visibleText(string(r)); text != "" {
 				line = append(line, letter{text, i})
 			}
 		}
@@ -183,7 +183,7 @@ func attribute(e xml.StartElement, name string) float64 {
 	return 0
 }
 
-// A cleaner replaces bytes that XML cannot hold and that poppler passes on as it finds them.
+// A cleaner replaces bytes that XML does not allow. Poppler does not remove them.
 type cleaner struct{ from io.Reader }
 
 func (c *cleaner) Read(p []byte) (int, error) {

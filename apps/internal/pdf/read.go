@@ -10,7 +10,7 @@ const (
 	defaultText  = 64 << 20
 )
 
-// Limits bound what is read of a PDF. Zero fields take the defaults.
+// Limits limit what is read of a PDF. Zero fields mean the defaults.
 type Limits struct {
 	Pages int   // 2000 when zero
 	Text  int64 // bytes of text in all; 64 MiB when zero
@@ -22,7 +22,7 @@ type Reader interface {
 	Read(ctx context.Context, file *os.File, l Limits) (*Document, error)
 }
 
-// Readers are those that can be used here, the best first: poppler where it is installed, and the one that needs nothing.
+// Readers returns the available readers, the best first: poppler if it is installed, then the reader of this package.
 func Readers() []Reader {
 	if p, err := findPoppler(); err == nil {
 		return []Reader{p, goReader{}}
@@ -30,7 +30,7 @@ func Readers() []Reader {
 	return []Reader{goReader{}}
 }
 
-// Find is the reader of that name; the best there is when the name is empty.
+// Find returns the reader with a name, or the best one if the name is empty.
 func Find(name string) (Reader, error) {
 	for _, r := range Readers() {
 		if name == "" || r.Name() == name {

@@ -47,7 +47,7 @@ func sortedWords(p pdf.Page) []string {
 	return words
 }
 
-func TestWordsStandWhereTheyAreShown(t *testing.T) {
+func TestWordsHaveTheirPositions(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		for _, s := range samples(t) {
 			doc := mustRead(t, r, s.data)
@@ -78,7 +78,7 @@ func checkLine(t *testing.T, name string, p pdf.Page, l pdf.Line) {
 			t.Errorf("%s: %q is no word", name, w.Text)
 		}
 		if w.Box.X < -1 || w.Box.Y < -1 || w.Box.X+w.Box.Width > p.Width+1 || w.Box.Y+w.Box.Height > p.Height+1 {
-			t.Errorf("%s: %q stands at %+v on a page of %g x %g", name, w.Text, w.Box, p.Width, p.Height)
+			t.Errorf("%s: %q is at %+v on a page of %g x %g", name, w.Text, w.Box, p.Width, p.Height)
 		}
 		if w.Font == "" || w.Size <= 0 {
 			t.Errorf("%s: %q has the font %q of %g points", name, w.Text, w.Font, w.Size)
@@ -99,7 +99,7 @@ func TestColumnsAreReadOneAfterTheOtherAndRowsOfATableAcross(t *testing.T) {
 	})
 }
 
-func TestWhatRunsToTheLeftIsReadFromTheRight(t *testing.T) {
+func TestRightToLeftTextIsInReadingOrder(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		lines := []string{"שלום עולם 123", "مرحبا بالعالم", "abc שלום עולם def", "מחיר 12.50 לכל"}
 		doc := mustRead(t, r, pdftest.Simple(t, lines...))
@@ -111,7 +111,7 @@ func TestWhatRunsToTheLeftIsReadFromTheRight(t *testing.T) {
 	})
 }
 
-func TestADocumentTellsOfItself(t *testing.T) {
+func TestMetadataIsRead(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		data := pdftest.Described(t, map[string]string{"Title": "Ein Titel – mit Strich", "Author": "Ada", "Subject": "Engines", "Keywords": "a, b", "Creator": "by hand", "Producer": "pdftest",
 			"CreationDate": "D:20240229133000+01'00'", "ModDate": "D:20240301", "Lang": "de-AT"}, "x")
@@ -127,7 +127,7 @@ func TestADocumentTellsOfItself(t *testing.T) {
 	})
 }
 
-func TestADocumentThatTellsOfItselfInXMLIsHeard(t *testing.T) {
+func TestXMPMetadataIsRead(t *testing.T) {
 	packet := `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmp:CreateDate="2024-05-06T07:08:09+02:00">
 <dc:title><rdf:Alt><rdf:li xml:lang="x-default">From the packet</rdf:li></rdf:Alt></dc:title><dc:creator><rdf:Seq><rdf:li>Grace</rdf:li></rdf:Seq></dc:creator></rdf:Description></rdf:RDF></x:xmpmeta>`
@@ -154,7 +154,7 @@ func TestFieldsOfAFormHaveTheirFullNamesKindsValuesAndPages(t *testing.T) {
 	})
 }
 
-func TestATurnedPageHasTheSizeThatIsSeen(t *testing.T) {
+func TestARotatedPageHasItsShownSize(t *testing.T) {
 	withBoth(t, func(t *testing.T, r pdf.Reader) {
 		for degrees, want := range map[int][2]float64{0: {595, 842}, 90: {842, 595}, 180: {595, 842}, 270: {842, 595}, -90: {842, 595}} {
 			p := mustRead(t, r, pdftest.Rotated(t, degrees, "Turned")).Pages[0]

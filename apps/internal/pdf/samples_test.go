@@ -70,7 +70,7 @@ func makeSamples(t testing.TB) []sample {
 		{"right to left", pdftest.Simple(t, "שלום עולם 123"), []string{"שלום עולם 123"}},
 		{"a scan", pdftest.Scan(t), []string{""}},
 		{"500 pages", pdftest.Simple(t, five...), five},
-		{"encrypted for nobody", pdftest.Locked(t, "", "Open to all"), []string{"Open to all"}},
+		{"encrypted with an empty password", pdftest.Locked(t, "", "Open to all"), []string{"Open to all"}},
 		{"pdfcpu", created(t), []string{"Made by pdfcpu itself in another place"}},
 		{"Chromium", printed(t, letter), letterText},
 		{"Chromium right to left", printed(t, hebrew), []string{"שלום עולם, זה מסמך לדוגמה המספר הוא 4711 והמילה"}},

@@ -1,5 +1,5 @@
-// Package s3test gives tests a real S3 server: versitygw, which keeps its objects in a folder. It is built from source once and kept in the user's cache.
-// A test is never skipped: what keeps the server from running fails it.
+// Package s3test gives tests a real S3 server: versitygw, which stores its objects in a folder. It is built from source once and cached in the user's cache folder.
+// A test is never skipped: if the server cannot run, the test fails.
 package s3test
 
 import (
@@ -20,14 +20,13 @@ import (
 )
 
 const (
-	version = "v1.8.0" // as in tools/versitygw/go.mod
-	program = "github.com/versity/versitygw/cmd/versitygw"
-	// patience bounds what normally takes a moment; building takes minutes where nothing is cached.
-	patience         = 2 * time.Minute
-	patienceBuilding = 20 * time.Minute
+	version      = "v1.8.0" // as in tools/versitygw/go.mod
+	program      = "github.com/versity/versitygw/cmd/versitygw"
+	startTimeout = 2 * time.Minute  // normally a moment
+	buildTimeout = 20 * time.Minute // minutes if nothing is cached
 )
 
-// A Server is a running one that is the test's alone.
+// A Server is a running server for one test.
 type Server struct {
 	Endpoint string // http://127.0.0.1:port
 	Access   string
@@ -35,7 +34,7 @@ type Server struct {
 	Dir      string // below it each bucket is a folder, and each object a file
 	process  *os.Process
 	ended    chan struct{}
-	said     *strings.Builder // by the server; read after it has ended
+	output   *strings.Builder // of the server; read after it has ended
 }
 
 // Start starts a server that ends with the test.
@@ -46,7 +45,7 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{Access: "test" + rand.Text()[:12], Secret: rand.Text(), Dir: t.TempDir()}
-	for try := 1; ; try++ { // somebody may take the port between finding it and using it
+	for try := 1; ; try++ { // another process may take the port between finding it and using it
 		err := s.run(t, binary)
 		if err == nil {
 			return s
@@ -57,7 +56,7 @@ func Start(t testing.TB) *Server {
 	}
 }
 
-// Use points the environment of the test at the server and answers with the place of a new bucket, as s3://bucket.
+// Use sets the environment of the test to the server and returns the address of a new bucket, as s3://bucket.
 func (s *Server) Use(t *testing.T) string {
 	t.Helper()
 	t.Setenv("S3_ENDPOINT", s.Endpoint)
@@ -67,12 +66,12 @@ func (s *Server) Use(t *testing.T) string {
 	return "s3://" + s.Bucket(t)
 }
 
-// Bucket makes a new one.
+// Bucket creates a bucket with a new name.
 func (s *Server) Bucket(t testing.TB) string {
 	t.Helper()
 	name := "test-" + strings.ToLower(rand.Text())
-	if err := os.Mkdir(filepath.Join(s.Dir, name), 0o755); err != nil { // that is all it takes
-		t.Fatalf("no bucket could be made: %v", err)
+	if err := os.Mkdir(filepath.Join(s.Dir, name), 0o755); err != nil { // versitygw needs nothing else
+		t.Fatalf("cannot create a bucket: %v", err)
 	}
 	return name
 }
@@ -91,12 +90,12 @@ func (s *Server) run(t testing.TB, binary string) error {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	ended := make(chan struct{})
-	s.Endpoint, s.said, s.ended = "http://"+address, &strings.Builder{}, ended
-	// Metadata goes beside the objects: not every file system has attributes for it.
+	s.Endpoint, s.output, s.ended = "http://"+address, &strings.Builder{}, ended
+	// Metadata is stored in files: not every file system has extended attributes.
 	cmd := exec.Command(binary, "--port", address, "--health", "/health", "--quiet", "posix", "--sidecar", t.TempDir(), s.Dir)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+s.Access, "ROOT_SECRET_ACCESS_KEY="+s.Secret)
-	cmd.Stdout, cmd.Stderr = s.said, s.said
-	endWithUs(cmd)
+	cmd.Stdout, cmd.Stderr = s.output, s.output
+	endWithParent(cmd)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the server ends with the thread that started it
@@ -108,7 +107,7 @@ func (s *Server) run(t testing.TB, binary string) error {
 		close(ended)
 	}()
 	if err := <-started; err != nil {
-		return fmt.Errorf("versitygw did not start: %w", err)
+		return fmt.Errorf("cannot start versitygw: %w", err)
 	}
 	s.process = cmd.Process
 	t.Cleanup(func() {
@@ -120,7 +119,7 @@ func (s *Server) run(t testing.TB, binary string) error {
 
 // await returns when the server answers.
 func (s *Server) await() error {
-	deadline := time.After(patience)
+	deadline := time.After(startTimeout)
 	for {
 		if answer, err := http.Get(s.Endpoint + "/health"); err == nil {
 			_ = answer.Body.Close()
@@ -130,20 +129,19 @@ func (s *Server) await() error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("versitygw ended by itself:\n%s", s.said)
+			return fmt.Errorf("versitygw ended unexpectedly:\n%s", s.output)
 		case <-deadline:
-			return errors.New("versitygw runs and does not answer")
+			return errors.New("versitygw runs but does not answer")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// build answers with the program, and makes it if it is not there. Processes that arrive together each build it; the last one in wins, and all of them
-// are the same.
+// build returns the path of the program, and builds it if needed. Concurrent processes each build it; the last rename wins, and all results are the same.
 var build = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("versitygw needs a place to be kept: %w", err)
+		return "", fmt.Errorf("there is no cache folder for versitygw: %w", err)
 	}
 	binary := filepath.Join(cache, "holdfast-tools", "versitygw-"+version)
 	if runtime.GOOS == "windows" {
@@ -160,18 +158,18 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(os.Stderr, "building versitygw for the tests, once; this takes minutes")
-	ctx, enough := context.WithTimeout(context.Background(), patienceBuilding)
-	defer enough()
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
 	made := binary + "." + rand.Text()
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-o", made, program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("versitygw could not be built (%w); its module is tools/versitygw:\n%s", err, out)
+		return "", fmt.Errorf("cannot build versitygw (%w); its module is tools/versitygw:\n%s", err, out)
 	}
 	return binary, os.Rename(made, binary)
 })
 
-// find looks for the module of the server, from the test's folder upwards.
+// find returns the folder of the server's module, searching from the test's folder upwards.
 func find() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

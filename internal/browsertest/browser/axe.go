@@ -14,35 +14,35 @@ import (
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
-// judge is the version of axe-core that pages are judged by. It is somebody else's program under its own licence: it is loaded for tests, and never part of
-// anything here.
-const judge = "axe-core@4.10.3"
+// axeVersion is the version of axe-core, which checks the accessibility of pages. It is a third-party program with its own licence: tests download it, and it is not part of
+// this repository.
+const axeVersion = "axe-core@4.10.3"
 
-// axe is the judge's text, loaded once and then kept among the user's cached files.
+// axe returns the source of axe-core. It is downloaded once and then cached in the user's cache folder.
 var axe = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no place to keep %s: %w", judge, err)
+		return "", fmt.Errorf("there is no cache folder for %s: %w", axeVersion, err)
 	}
-	kept := filepath.Join(cache, "holdfast", judge+".js")
-	if text, err := os.ReadFile(kept); err == nil {
+	cached := filepath.Join(cache, "holdfast", axeVersion+".js")
+	if text, err := os.ReadFile(cached); err == nil {
 		return string(text), nil
 	}
-	text, err := load()
+	text, err := download()
 	if err != nil {
-		return "", fmt.Errorf("the tests need %s and could not load it with npm: %w. Check that the package registry can be reached, or put its axe.min.js at %s", judge, err, kept)
+		return "", fmt.Errorf("the tests need %s and cannot download it with npm: %w. Check that the package registry can be reached, or put its axe.min.js at %s", axeVersion, err, cached)
 	}
-	err = os.MkdirAll(filepath.Dir(kept), 0o755)
+	err = os.MkdirAll(filepath.Dir(cached), 0o755)
 	if err == nil {
-		err = os.WriteFile(kept+".part", text, 0o644)
+		err = os.WriteFile(cached+".part", text, 0o644)
 	}
 	if err == nil {
-		err = os.Rename(kept+".part", kept)
+		err = os.Rename(cached+".part", cached)
 	}
 	return string(text), err
 })
 
-func load() ([]byte, error) {
+func download() ([]byte, error) {
 	program, err := testprograms.Npm.Ensure()
 	if err != nil {
 		return nil, err
@@ -52,19 +52,19 @@ func load() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command(program, "pack", "--silent", judge)
+	cmd := exec.Command(program, "pack", "--silent", axeVersion)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
 	packs, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil || len(packs) != 1 {
-		return nil, errors.New("npm pack made no package")
+		return nil, errors.New("npm pack created no package")
 	}
 	return unpack(packs[0], "package/axe.min.js")
 }
 
-// unpack reads one file of a package.
+// unpack returns one file of a package.
 func unpack(pack, name string) ([]byte, error) {
 	file, err := os.Open(pack)
 	if err != nil {
@@ -86,11 +86,11 @@ func unpack(pack, name string) ([]byte, error) {
 	}
 }
 
-// Barriers are what keeps people from using the page as it is now, by the rules of WCAG 2.2 AA and good practice: what, and where.
+// Barriers returns the accessibility violations of the page in its current state, by the rules of axe-core (WCAG 2.2 AA and best practices): the rule and the elements.
 func (p *Page) Barriers() []string {
 	p.t.Helper()
 	text, err := axe()
-	fatal(p.t, err, "no judge")
+	fatal(p.t, err, "axe-core is not available")
 	Eval[bool](p, text+"\n;true")
 	return Eval[[]string](p, `axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")))`)
 }

@@ -1,10 +1,10 @@
-// Package browser gives tests a real Chromium. Pages that are open at the same time share a browser and nothing else.
+// Package browser gives tests a real Chromium. Pages that are open at the same time share the browser process, but no cookies or storage.
 //
 //	p := browser.Open(t, server.URL)
 //	p.Click("button.primary")
 //	p.See(".badge", "Complete")
 //
-// It never skips a test: without Chromium the test fails and says how to get it.
+// It never skips a test: without Chromium the test fails and says how to install it.
 package browser
 
 import (
@@ -21,14 +21,13 @@ import (
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
-// patience bounds what is normally done in a moment, on a machine that may be very busy.
-const patience = 60 * time.Second
+// timeout is for operations that normally take a moment, on a machine that may be very busy.
+const timeout = 60 * time.Second
 
-// names are those that Chromium and its kin go by elsewhere.
+// names are the names of Chromium and Chrome on different systems.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
 
-// shared is the browser of all pages that are open. It starts with the first of them and ends with the last: nothing outlives the tests, and no
-// TestMain is needed for that.
+// shared is the browser of all open pages. It starts with the first page and ends with the last, so that it does not outlive the tests and no TestMain is needed.
 var shared struct {
 	sync.Mutex
 	pages int
@@ -36,8 +35,8 @@ var shared struct {
 	end   func()
 }
 
-// join answers with the browser for one more page, and starts it if there is none.
-func join() (context.Context, error) {
+// acquire returns the browser for one more page, and starts it if needed.
+func acquire() (context.Context, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.pages == 0 {
@@ -50,8 +49,8 @@ func join() (context.Context, error) {
 	return shared.ctx, nil
 }
 
-// leave ends the browser when no page is left.
-func leave() {
+// release ends the browser when no page is left.
+func release() {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.pages--; shared.pages == 0 {
@@ -67,7 +66,7 @@ func launch() (context.Context, func(), error) {
 	}
 	dir, err := os.MkdirTemp("", "holdfast-browser-")
 	if err != nil {
-		return nil, nil, fmt.Errorf("there is no temporary folder for the browser: %w", err)
+		return nil, nil, fmt.Errorf("cannot create a temporary folder for the browser: %w", err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(dir),
 		chromedp.Flag("disable-quic", true), chromedp.WindowSize(1280, 900))
@@ -83,7 +82,7 @@ func launch() (context.Context, func(), error) {
 	}
 	if err := chromedp.Do(ctx); err != nil {
 		end()
-		return nil, nil, fmt.Errorf("the browser %s does not start: %w", path, err)
+		return nil, nil, fmt.Errorf("cannot start the browser %s: %w", path, err)
 	}
 	return ctx, end, nil
 }
@@ -97,7 +96,7 @@ func find() (string, error) {
 	return testprograms.Chromium.Ensure()
 }
 
-// fatal ends a test with what was asked for and what was there instead.
+// fatal ends a test if there is an error.
 func fatal(t testing.TB, err error, format string, a ...any) {
 	t.Helper()
 	if err != nil {

@@ -31,28 +31,28 @@ func TestPagesShareNothing(t *testing.T) {
 	}
 	other.Go(at)
 	if browser.Eval[bool](other, `localStorage.getItem("mine") !== null`) {
-		t.Error("two pages remember the same")
+		t.Error("two pages share storage")
 	}
 }
 
-func TestWhatAPageComplainsOfIsHeard(t *testing.T) {
+func TestConsoleErrorsAreCollected(t *testing.T) {
 	p := browser.Open(t, serve(t, `<!doctype html><title>A page</title><p>Here</p><script>setTimeout(() => { throw new Error("a mistake"); }); </script>`))
 	p.See("p", "Here")
 	browser.Eval[bool](p, `(console.error("another one"), true)`)
 	for len(p.Complaints()) < 2 {
 		browser.Eval[bool](p, "true")
 	}
-	if said := strings.Join(p.Complaints(), "\n"); !strings.Contains(said, "a mistake") || !strings.Contains(said, "another one") {
-		t.Errorf("%s", said)
+	if errs := strings.Join(p.Complaints(), "\n"); !strings.Contains(errs, "a mistake") || !strings.Contains(errs, "another one") {
+		t.Errorf("%s", errs)
 	}
 }
 
-func TestTheJudgeOfBarriersFindsThem(t *testing.T) {
+func TestAccessibilityViolationsAreFound(t *testing.T) {
 	p := browser.Open(t, serve(t, `<!doctype html><html lang="en"><title>A page</title><main><h1>Here</h1><input><p style="color:#ccc;background:#fff">Pale</p></main>`))
 	found := strings.Join(p.Barriers(), "\n")
 	for _, rule := range []string{"label:", "color-contrast:"} {
 		if !strings.Contains(found, rule) {
-			t.Errorf("the judge does not see %s only %s", rule, found)
+			t.Errorf("axe-core does not find %s only %s", rule, found)
 		}
 	}
 	good := browser.Open(t, serve(t, `<!doctype html><html lang="en"><title>A page</title><main><h1>Here</h1><label>Name <input></label></main>`))

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A Page is one tab, with cookies and a memory of its own.
+// A Page is one tab, with its own cookies and storage.
 type Page struct {
 	t         testing.TB
 	ctx       context.Context
@@ -33,25 +33,25 @@ type Page struct {
 // New opens an empty page. It is closed when the test ends.
 func New(t testing.TB) *Page {
 	t.Helper()
-	browser, err := join()
-	fatal(t, err, "there is no browser")
+	browser, err := acquire()
+	fatal(t, err, "no browser")
 	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
 		end()
-		leave()
+		release()
 	})
 	p := &Page{t: t, ctx: ctx, downloads: t.TempDir()}
-	fatal(t, chromedp.Do(ctx), "an empty page") // the page lives as long as the context it was first used with
+	fatal(t, chromedp.Do(ctx), "an empty page") // the page exists as long as the context of its first use
 	go p.listen()
 	_, err = chromedp.CallBrowser(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: p.downloads, BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
 	})
-	fatal(t, err, "downloads cannot be kept")
+	fatal(t, err, "cannot set the download folder")
 	p.Size(1280, 900)
 	return p
 }
 
-// Open opens a page and goes somewhere.
+// Open opens a page and navigates to an address.
 func Open(t testing.TB, url string) *Page {
 	t.Helper()
 	p := New(t)
@@ -59,7 +59,7 @@ func Open(t testing.TB, url string) *Page {
 	return p
 }
 
-// listen gathers what the page complains about.
+// listen collects the errors of the page's console.
 func (p *Page) listen() {
 	for message, err := range chromedp.Console(p.ctx) {
 		if err != nil {
@@ -73,7 +73,7 @@ func (p *Page) listen() {
 	}
 }
 
-// Complaints are the errors that the console shows: exceptions, and what the browser refused.
+// Complaints returns the errors of the page's console: exceptions, and requests that the browser refused.
 func (p *Page) Complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,29 +82,29 @@ func (p *Page) Complaints() []string {
 
 func (p *Page) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		p.t.Fatalf("%s: %v\n%s", what, err, p.visible())
 	}
 }
 
-// Go goes somewhere and waits until it is loaded.
+// Go navigates to an address and waits until the page is loaded.
 func (p *Page) Go(url string) { p.t.Helper(); p.do("open "+url, chromedp.Navigate(url)) }
 
-// Reload loads the page anew.
+// Reload reloads the page.
 func (p *Page) Reload() { p.t.Helper(); p.do("reload", chromedp.Reload()) }
 
-// Click clicks on what the selector finds, once it can be seen.
+// Click clicks on the element of a selector once it is visible.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// Follow clicks on what leads elsewhere, and waits until that is loaded.
+// Follow clicks on a link or a submit button, and waits until the next page is loaded.
 func (p *Page) Follow(selector string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
 		p.t.Fatalf("follow %s: %v\n%s", selector, err, p.visible())
@@ -123,20 +123,20 @@ func (p *Page) PressControl(key string) {
 	p.do("press Ctrl and "+key, chromedp.KeyEvent(key, byHand, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 }
 
-// byHand has keys come as from a keyboard: what is done about one when it goes down keeps it from being typed.
+// byHand sends keys as a keyboard does: a handler of keydown can prevent the input.
 func byHand(k *input.DispatchKeyEventParams) {
 	if k.Type == kb.KeyDown {
 		k.Type = kb.KeyRawDown
 	}
 }
 
-// Choose gives files to a file picker.
+// Choose selects files in a file picker.
 func (p *Page) Choose(selector string, files ...string) {
 	p.t.Helper()
 	p.do("choose files", chromedp.SetUploadFiles(chromedp.CSS(selector), files))
 }
 
-// Drop drops a file on what the selector finds, the way a person drags it there from a folder.
+// Drop drops a file on the element of a selector, as a user drags it from a folder.
 func (p *Page) Drop(selector, name string, content []byte) {
 	p.t.Helper()
 	Eval[bool](p, fmt.Sprintf(`(() => {
@@ -149,13 +149,13 @@ func (p *Page) Drop(selector, name string, content []byte) {
 	})()`, quote(base64.StdEncoding.EncodeToString(content)), quote(name), quote(selector)))
 }
 
-// Size makes the window as wide and high as said.
+// Size sets the size of the window.
 func (p *Page) Size(width, height int64) {
 	p.t.Helper()
 	p.do("size", chromedp.EmulateViewport(width, height))
 }
 
-// Likes sets what the system prefers: the theme, light or dark, and less motion.
+// Likes sets the preferences of the system: the theme, light or dark, and reduced motion.
 func (p *Page) Likes(theme string, lessMotion bool) {
 	p.t.Helper()
 	motion := "no-preference"
@@ -168,14 +168,14 @@ func (p *Page) Likes(theme string, lessMotion bool) {
 	fatal(p.t, err, "prefer %s", theme)
 }
 
-// WithoutScript runs no script from the next page on.
+// WithoutScript disables JavaScript from the next page on.
 func (p *Page) WithoutScript() {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	fatal(p.t, err, "without script")
 }
 
-// Cookie is the value of a cookie of the page, also of one that scripts do not see.
+// Cookie returns the value of a cookie of the page, also of an HttpOnly one.
 func (p *Page) Cookie(name string) string {
 	p.t.Helper()
 	all, err := chromedp.Call(p.ctx, network.GetCookies, network.GetCookiesParams{})
@@ -188,13 +188,13 @@ func (p *Page) Cookie(name string) string {
 	return ""
 }
 
-// See waits until something that the selector finds can be seen and has the text in it.
+// See waits until an element of the selector is visible and contains the text.
 func (p *Page) See(selector, text string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("see %q in %s", text, selector), seen(selector, text))
 }
 
-// SeeNot waits until nothing that the selector finds can be seen with the text in it.
+// SeeNot waits until no visible element of the selector contains the text.
 func (p *Page) SeeNot(selector, text string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("see %q in %s no more", text, selector), "!"+seen(selector, text))
@@ -209,24 +209,24 @@ func seen(selector, text string) string {
 
 func (p *Page) until(what, expression string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		ctx, cancel := context.WithTimeout(p.ctx, patience)
+	for deadline := time.Now().Add(timeout); ; {
+		ctx, cancel := context.WithTimeout(p.ctx, timeout)
 		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
 		cancel()
 		if err == nil && is {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("waited in vain to %s (last: %v)\n%s", what, err, p.visible())
+			p.t.Fatalf("timed out waiting to %s (last: %v)\n%s", what, err, p.visible())
 		}
 		<-time.After(30 * time.Millisecond)
 	}
 }
 
-// Eval answers with what an expression is in the page.
+// Eval returns the value of an expression in the page.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -235,13 +235,13 @@ func Eval[T any](p *Page, expression string) T {
 	return value
 }
 
-// Text is what can be read on the page.
+// Text returns the visible text of the page.
 func (p *Page) Text() string { p.t.Helper(); return Eval[string](p, "document.body.innerText") }
 
-// Downloaded waits until a file has been downloaded whole, and answers with its name and content.
+// Downloaded waits until a file is downloaded completely, and returns its name and content.
 func (p *Page) Downloaded() (string, []byte) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(30 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); <-time.After(30 * time.Millisecond) {
 		entries, _ := os.ReadDir(p.downloads)
 		for _, entry := range entries {
 			if strings.HasSuffix(entry.Name(), ".crdownload") || strings.HasPrefix(entry.Name(), ".") {
@@ -257,10 +257,10 @@ func (p *Page) Downloaded() (string, []byte) {
 	return "", nil
 }
 
-// Shot keeps a picture of the whole page.
+// Shot saves a screenshot of the whole page.
 func (p *Page) Shot(file string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err == nil {
@@ -269,13 +269,13 @@ func (p *Page) Shot(file string) {
 	fatal(p.t, err, "picture %s", file)
 }
 
-// ShotOf keeps a picture of the page from its top: as wide as said, and as high as the page is, but not higher than the most.
-func (p *Page) ShotOf(file string, width, most int64) {
+// ShotOf saves a screenshot from the top of the page: as wide as given, and as high as the page, up to a maximum.
+func (p *Page) ShotOf(file string, width, maxHeight int64) {
 	p.t.Helper()
 	p.Size(width, 800)
-	high := Eval[int64](p, `document.documentElement.scrollHeight`)
-	p.Size(width, min(max(high, 800), most))
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	height := Eval[int64](p, `document.documentElement.scrollHeight`)
+	p.Size(width, min(max(height, 800), maxHeight))
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err == nil {
@@ -284,18 +284,18 @@ func (p *Page) ShotOf(file string, width, most int64) {
 	fatal(p.t, err, "picture %s", file)
 }
 
-// visible is what the page showed, for a message about a failed wait.
+// visible returns what the page shows, for the message of a failed wait.
 func (p *Page) visible() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
 	if err != nil {
-		return "the page cannot be read: " + err.Error()
+		return "cannot read the page: " + err.Error()
 	}
-	return "the page: " + text + "\ncomplaints: " + strings.Join(p.Complaints(), "\n")
+	return "the page: " + text + "\nconsole errors: " + strings.Join(p.Complaints(), "\n")
 }
 
-// quote writes a text as a script does.
+// quote returns a text as a JavaScript string.
 func quote(text string) string {
 	quoted, _ := json.Marshal(text)
 	return string(quoted)

@@ -44,7 +44,7 @@ func TestAllMatchingAreRetriedAtOnce(t *testing.T) {
 		t.Errorf("%d of 120 are queued", n)
 	}
 	if n := len(rows(p)); n != 0 {
-		t.Errorf("the list, %d long, is not what it was called up for", n)
+		t.Errorf("the list has %d rows after the action", n)
 	}
 }
 
@@ -64,11 +64,11 @@ func TestAPageIsNotAllOfThem(t *testing.T) {
 		t.Errorf("%d are left, not 35", n)
 	}
 	if browser.Eval[int](p, `location.search.includes("limit=25") ? 1 : 0`) != 1 {
-		t.Error("the list does not come back as it was")
+		t.Error("the list is not restored")
 	}
 }
 
-// TestWhatIsRefusedStaysSelected: one job's place is taken, another has moved since it was selected. Both are told, and nothing is thrown.
+// TestWhatIsRefusedStaysSelected: the unique key of one job is taken, another has changed its state since it was selected. Both refusals are shown, without an error page.
 func TestWhatIsRefusedStaysSelected(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	p := s.open("/jobs?q=is:dead+queue:fetch")
@@ -101,7 +101,7 @@ func TestWhatIsRefusedStaysSelected(t *testing.T) {
 	if n := browser.Eval[int](p, `document.querySelectorAll("#flash").length`); n != 1 {
 		t.Errorf("there are %d summaries", n)
 	}
-	leads(p, "[data-selection] button[value=discard]") // what is still selected can be gone on with
+	leads(p, "[data-selection] button[value=discard]") // the remaining selection can be used
 	p.See("main", "1 is queued")
 	p.See("h1", "Discard 1 job?")
 }
@@ -139,6 +139,6 @@ func TestWaitingJobsAreCancelledAndDeadLettersDiscarded(t *testing.T) {
 	p.Go(s.site + "/jobs/" + s.Failed[0].String())
 	p.See("#job-story", "the customer left")
 	if !strings.Contains(p.Text(), "Retry now") {
-		t.Error("a discarded job cannot be brought back")
+		t.Error("a discarded job cannot be retried")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// TestADeadLetterIsEditedAndRetried: the difference is shown first, and what was not touched stays to the letter, also what browsers cannot count to.
+// TestADeadLetterIsEditedAndRetried: the difference is shown first, and unchanged values stay exactly the same, including numbers that are too large for JavaScript.
 func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	id := s.Failed[0]
@@ -37,7 +37,7 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 	leads(p, `.edit-form button[type=submit]`)
 	p.See("[role=alert]", "Your input is kept below")
 	if now := browser.Eval[string](p, `document.querySelector("textarea[name=args]").value`); now != text+"}" {
-		t.Errorf("what was written is lost: %s", now)
+		t.Errorf("the edited text is lost: %s", now)
 	}
 	write(p, "textarea[name=args]", strings.Replace(text, "convert-0.pdf", "mended.pdf", 1))
 	leads(p, `.edit-form button[type=submit]`)
@@ -48,7 +48,7 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 		}
 	}
 	if now := string(s.job(id).Args); now != was {
-		t.Fatalf("looking at the difference changed the job: %s", now)
+		t.Fatalf("the preview of the difference changed the job: %s", now)
 	}
 	leads(p, "#difference button[type=submit]")
 	p.See("#flash", "Edited and retried")
@@ -58,7 +58,7 @@ func TestADeadLetterIsEditedAndRetried(t *testing.T) {
 	}
 }
 
-// TestCopyingWorksWithoutTLS: over plain HTTP browsers offer pages no clipboard.
+// TestCopyingWorksWithoutTLS: over plain HTTP, browsers have no clipboard API.
 func TestCopyingWorksWithoutTLS(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	p := s.open("/jobs/" + s.Failed[0].String())
@@ -68,14 +68,14 @@ func TestCopyingWorksWithoutTLS(t *testing.T) {
 	p.Until(`window.copied === ` + quoted(s.Failed[0].String()))
 	p.See(".job-id [data-copy]", "Copied")
 	if n := browser.Eval[int](p, `document.querySelectorAll("body > textarea").length`); n != 0 {
-		t.Errorf("%d fields were left behind", n)
+		t.Errorf("%d temporary fields were left", n)
 	}
 	p.Press("y")
 	p.Until(`window.copied === location.href`)
 }
 
-// TestALongErrorDoesNotBurstThePage: an error of a megabyte is listed, searched for and shown.
-func TestALongErrorDoesNotBurstThePage(t *testing.T) {
+// TestALongErrorFitsThePage: an error of a megabyte is listed, searched for and shown.
+func TestALongErrorFitsThePage(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	id := s.fail(1, "talkative", strings.Repeat("the parser gave up<b> at a line without an end ", 1<<20/47))[0]
 	p := browser.New(t)
@@ -99,10 +99,10 @@ func TestALongErrorDoesNotBurstThePage(t *testing.T) {
 	p.See("#job-attempts details pre", "the parser gave up<b> at a line")
 }
 
-// TestJobsThatAreNotThere: one that never was, one that retention has deleted, and what is no id.
+// TestJobsThatAreNotThere: one that never existed, one that retention has deleted, and an invalid id.
 func TestJobsThatAreNotThere(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
-	if _, err := s.Store.Purge(t.Context(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "nobody-asks", State: holdfast.Complete, Kind: "mail"}}, Scan: 1000}); err != nil {
+	if _, err := s.Store.Purge(t.Context(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "unneeded", State: holdfast.Complete, Kind: "mail"}}, Scan: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	p := browser.New(t)
@@ -111,7 +111,7 @@ func TestJobsThatAreNotThere(t *testing.T) {
 		words  string
 	}{
 		"/jobs/" + holdfast.NewID().String():       {404, "Not found"},
-		"/jobs/" + s.Complete[0].String():          {410, `by the rule "nobody-asks"`},
+		"/jobs/" + s.Complete[0].String():          {410, `by the rule "unneeded"`},
 		"/jobs/17":                                 {404, "Not found"},
 		"/jobs/" + holdfast.NewID().String() + "/": {404, "no such page"},
 		"/failures/0000":                           {404, "Not found"},
@@ -123,7 +123,7 @@ func TestJobsThatAreNotThere(t *testing.T) {
 		if got := status(p); got != want.status {
 			t.Errorf("%s: %d, not %d", path, got, want.status)
 		}
-		p.See(".menu-side", "Dead letters") // one can go on from here
+		p.See(".menu-side", "Dead letters") // the menu is there
 	}
 	p.Press("g")
 	p.Press("j")
@@ -131,7 +131,7 @@ func TestJobsThatAreNotThere(t *testing.T) {
 	ready(p)
 }
 
-// TestClocksThatDisagree: the store's clock is ahead of everybody's, and is set back while a job runs. No time is ever less than nothing.
+// TestClocksThatDisagree: the store's clock is ahead of the others and is set back while a job runs. No duration is negative.
 func TestClocksThatDisagree(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -151,7 +151,7 @@ func TestClocksThatDisagree(t *testing.T) {
 			t.Errorf("%s shows %q", path, less)
 		}
 		if browser.Eval[bool](p, `[...document.querySelectorAll("svg rect")].some((r) => r.width.baseVal.value < 0)`) {
-			t.Errorf("%s draws something that is less than nothing", path)
+			t.Errorf("%s draws a negative size", path)
 		}
 	}
 	for _, complaint := range p.Complaints() {

@@ -13,7 +13,7 @@ func palette(p *browser.Page) {
 	p.Until(`document.querySelector("#palette").open && document.activeElement.id === "palette-find"`)
 }
 
-// TestThePaletteGoesAnywhere: to a screen by a part of its name, to a job by its id, to what the page can do, and to a search.
+// TestThePaletteGoesAnywhere: to a screen by a part of its name, to a job by its id, to an action of the page, and to a search.
 func TestThePaletteGoesAnywhere(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	p := s.open("/overview")
@@ -61,7 +61,7 @@ func TestEveryScreenHasItsChord(t *testing.T) {
 	for _, one := range menu {
 		p.Until(`[...document.querySelectorAll("#keys div")].some((d) => [...d.querySelectorAll("kbd")].map((k) => k.textContent).join(" ") === "g ` + one[0] + `" && d.querySelector("dd").textContent === ` + quoted(one[2]) + `)`)
 	}
-	p.Press("g") // a dialog is in front: keys are not ours
+	p.Press("g") // a dialog is open: shortcuts are off
 	p.Press("j")
 	p.Press("\x1b")
 	p.SeeNot("#keys", "Keyboard")
@@ -73,7 +73,7 @@ func TestEveryScreenHasItsChord(t *testing.T) {
 	}
 }
 
-// TestKeysAreLeftToFields: what is typed into a field is text, and no key of ours.
+// TestKeysAreLeftToFields: what is typed into a field is text, not a shortcut.
 func TestKeysAreLeftToFields(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	p := s.open("/jobs")
@@ -83,11 +83,11 @@ func TestKeysAreLeftToFields(t *testing.T) {
 	p.Press("?gjptx")
 	p.Until(`document.querySelector("#find").value === "?gjptx"`)
 	if browser.Eval[bool](p, `document.querySelector("dialog[open]") !== null || location.pathname !== "/jobs" || document.querySelector("#live-word").textContent !== "Live"`) {
-		t.Error("typing did something else")
+		t.Error("typing triggered a shortcut")
 	}
 }
 
-// TestTheThemeGoesRound: light, dark and what the system says, and the next page knows.
+// TestTheThemeGoesRound: light, dark and system, and the next page has the same theme.
 func TestTheThemeGoesRound(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	p := s.open("/overview")

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// TestABreakerOpensBeforeOnesEyes: nobody reloads anything.
-func TestABreakerOpensBeforeOnesEyes(t *testing.T) {
+// TestABreakerOpensLive: the page shows it without a reload.
+func TestABreakerOpensLive(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	by := ops.By{Actor: "grace", Reason: "the vendor says so"}
 	if err := s.Desk.CloseBreaker(t.Context(), "gateway", by); err != nil {
@@ -31,11 +31,11 @@ func TestABreakerOpensBeforeOnesEyes(t *testing.T) {
 	p.See("main .badge", "open")
 	p.See(".menu-side .count.bad", "1")
 	if !browser.Eval[bool](p, `window.stayed === true`) {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 }
 
-// TestPauseReallyPauses: nothing is asked for while a page is paused, and what changed meanwhile is there at once when it goes on.
+// TestPauseReallyPauses: a paused page sends no requests, and shows all changes at once when it resumes.
 func TestPauseReallyPauses(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	p := s.open("/breakers")
@@ -53,10 +53,10 @@ func TestPauseReallyPauses(t *testing.T) {
 		if err := step.act(t.Context(), "gateway", by); err != nil {
 			t.Fatal(err)
 		}
-		other.See("main .badge", step.shown) // live: what the one page must not ask for, the other was told
+		other.See("main .badge", step.shown) // the other page is live and shows the change
 	}
 	if n := browser.Eval[int](p, `performance.getEntriesByType("resource").filter((r) => r.startTime > window.since).length`); n != 0 {
-		t.Errorf("a paused page asked %d times", n)
+		t.Errorf("a paused page sent %d requests", n)
 	}
 	p.See("main .badge", "open")
 	p.Reload() // the tab stays paused
@@ -66,7 +66,7 @@ func TestPauseReallyPauses(t *testing.T) {
 	p.See("main .badge", "recovering")
 }
 
-// TestRowsDoNotJump: while somebody is at a list, new jobs are offered and not pushed in.
+// TestRowsDoNotJump: while a list is in use, new jobs are offered and not inserted.
 func TestRowsDoNotJump(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	p := s.open("/jobs")
@@ -90,7 +90,7 @@ func TestRowsDoNotJump(t *testing.T) {
 	}
 }
 
-// TestTheConnectionIsVisible: a page says when it is on its own, and comes back by itself.
+// TestTheConnectionIsVisible: a page shows when the connection is lost, and reconnects by itself.
 func TestTheConnectionIsVisible(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	c, err := console.New(console.Config{Desk: s.Desk})

@@ -12,7 +12,7 @@ import (
 
 var failures = holdfast.ErrorFilter{}
 
-// TestEveryScreenCanBeUsed looks at every screen in both themes, as wide as a desk and as narrow as a telephone, and at 200 % zoom.
+// TestEveryScreenCanBeUsed checks every screen in both themes, at desktop and phone width, and at 200 % zoom.
 func TestEveryScreenCanBeUsed(t *testing.T) {
 	s := stage(t, apikey.Admin, nil)
 	for name, path := range s.screens() {
@@ -39,7 +39,7 @@ func TestEveryScreenCanBeUsed(t *testing.T) {
 				t.Errorf("%s is refused", path)
 			}
 			if n := browser.Eval[int](p, `document.querySelectorAll("main h1").length`); n != 1 {
-				t.Errorf("%s has %d headings of the first rank", path, n)
+				t.Errorf("%s has %d headings of the first level", path, n)
 			}
 			for _, complaint := range p.Complaints() {
 				t.Errorf("%s: %s", path, complaint)
@@ -48,20 +48,20 @@ func TestEveryScreenCanBeUsed(t *testing.T) {
 	}
 }
 
-// widest names what sticks out.
+// widest returns the elements that are too wide.
 func widest(p *browser.Page) string {
 	return browser.Eval[string](p, `[...document.querySelectorAll("main *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table-wrap, pre, .chart-wrap, [popover]")).slice(0, 3).map((e) => e.tagName + "." + e.className).join(", ")`)
 }
 
-// polyglots are texts that run as code wherever a page forgets where it is.
+// polyglots are texts that run as code wherever a page does not escape them.
 var polyglots = []string{
 	`jaVasCript:/*-/*` + "`" + `/*\` + "`" + `/*'/*"/**/(/* */oNcliCk=window.struck=1 )//%0D%0A%0d%0a//</stYle/</titLe/</teXtarEa/</scRipt/--!>\x3csVg/<sVg/oNloAd=window.struck=1//>\x3e`,
 	`"><img src=x onerror="window.struck=1"><script>window.struck=1</script>`,
 	`'-window.struck=1-'{{constructor.constructor('window.struck=1')()}}</textarea><svg onload=window.struck=1>`,
 }
 
-// TestHostileWordsAreInert puts code into every text that others choose, and looks at every screen.
-func TestHostileWordsAreInert(t *testing.T) {
+// TestHostileTextsAreInert puts code into every text that clients choose, and checks every screen.
+func TestHostileTextsAreInert(t *testing.T) {
 	s := stage(t, apikey.Admin, func(column, text string) string {
 		return fmt.Sprintf("%s %s %s", column, polyglots[len(column)%len(polyglots)], text)
 	})
@@ -70,10 +70,10 @@ func TestHostileWordsAreInert(t *testing.T) {
 		p.Go(s.site + path)
 		p.Until(`document.documentElement.classList.contains("js")`)
 		if browser.Eval[bool](p, `"struck" in window`) {
-			t.Errorf("%s: %s ran what it should have shown", name, path)
+			t.Errorf("%s: %s executed a text", name, path)
 		}
 		if n := browser.Eval[int](p, `document.querySelectorAll("main script, main img[src=x], main [onload], main [onerror], main [onclick], a[href^='javascript' i]").length`); n != 0 {
-			t.Errorf("%s: %s took words for markup %d times", name, path, n)
+			t.Errorf("%s: %s rendered text as markup %d times", name, path, n)
 		}
 	}
 	for _, complaint := range p.Complaints() {

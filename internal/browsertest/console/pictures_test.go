@@ -30,13 +30,13 @@ var (
 	allPictures = flag.Bool("pictures.all", false, "with -pictures: of every screen in both themes, instead of the few that the documentation shows")
 )
 
-// shown are the pictures that the documentation keeps.
+// shown are the screenshots of the documentation.
 var shown = []string{
 	"overview-light", "overview-dark", "failures-light", "failures-phone", "failure-light", "jobs-light", "job-light", "job-dark",
 	"redrive-preview-light", "breakers-light", "group-light", "policies-light",
 }
 
-// TestPictures looks at the screens as people see them, and keeps pictures where it is told to.
+// TestPictures takes screenshots of the screens, and saves them with -pictures.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	dir, wanted := *pictures, shown
@@ -69,7 +69,7 @@ func TestPictures(t *testing.T) {
 		p.ShotOf(file, width, 1600)
 		n, err := thin(file)
 		if err != nil || n < 10_000 {
-			t.Fatalf("%s is no picture: %d bytes, %v", name, n, err)
+			t.Fatalf("%s is not a valid picture: %d bytes, %v", name, n, err)
 		}
 		size += n
 	}
@@ -81,8 +81,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// thin writes a picture anew with 256 colours, and answers with its size. Screens have few colours, and shades of them at the
-// edges of letters that nobody misses.
+// thin reduces a picture to 256 colours and returns its size. Screens have few colours; only shades at the edges of letters are lost.
 func thin(file string) (int, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -117,7 +116,7 @@ func thin(file string) (int, error) {
 	return out.Len(), os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-// few are the 256 colours that are missed most, one after the other: by how often they are there, and how far they are from those that were chosen before.
+// few returns the 256 most important colours: it repeatedly takes the colour with the largest product of frequency and distance to the colours chosen so far.
 func few(seen map[color.RGBA]int) (chosen color.Palette) {
 	far := map[color.RGBA]float64{}
 	for one := range seen {
@@ -140,10 +139,10 @@ func few(seen map[color.RGBA]int) (chosen color.Palette) {
 	return chosen
 }
 
-// day is a scene that has a day behind it: work that went well, a few failures, and at its end the trouble.
+// day returns a scene with the history of one day: complete jobs, a few failures, and an outage at the end.
 func day(t *testing.T) (*scene, map[string]string) {
 	t.Helper()
-	var back, step atomic.Int64 // the store's clock goes so much behind, and comes nearer with each look at it
+	var back, step atomic.Int64 // how far the store's clock is behind, and how much each read advances it
 	clock := func() time.Time {
 		behind := back.Load()
 		if by := step.Load(); behind > 0 && by > 0 {
@@ -163,7 +162,7 @@ func day(t *testing.T) (*scene, map[string]string) {
 			past.ends(&back, past.claim(1, "convert"), failure.Outcome{Err: slow, Took: 4 * time.Second})
 		}
 		if ago -= 25; ago < 90 {
-			ago += 23 // the last hour is told more closely
+			ago += 23 // the last hour has more detail
 		}
 	}
 	tried := past.tries(&back, 20*time.Minute)
@@ -196,14 +195,14 @@ func day(t *testing.T) (*scene, map[string]string) {
 	return s, screens
 }
 
-// ends has the time pass that attempts took, and ends them.
+// ends advances the clock by the duration of attempts, and settles them.
 func (s *scene) ends(back *atomic.Int64, leases []holdfast.Lease, o failure.Outcome) {
 	s.t.Helper()
 	back.Add(-int64(o.Took))
 	s.settle(leases, o)
 }
 
-// tries adds a job that was tried several times, with longer and longer waits between.
+// tries adds a job with several attempts and growing delays between them.
 func (s *scene) tries(back *atomic.Int64, ago time.Duration) holdfast.ID {
 	s.t.Helper()
 	back.Store(int64(ago))

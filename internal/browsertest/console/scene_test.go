@@ -1,4 +1,4 @@
-// Package console_test walks through the console in a real browser, as people do.
+// Package console_test tests the console in a real browser.
 package console_test
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A scene is a console over a store in trouble.
+// A scene is a console over a store with failures.
 type scene struct {
 	*fixture.Scene
 	t    *testing.T
 	site string
 }
 
-// stage opens one for a visitor of a scope. It has tests run beside each other, as far as there are processors for it.
+// stage opens a scene for a visitor with a scope. Tests that use it run in parallel.
 func stage(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
 	t.Parallel()
 	return stageBy(t, scope, say, nil)
 }
 
-// stageBy opens one over a store that has a clock of its own.
+// stageBy opens a scene over a store with its own clock.
 func stageBy(t *testing.T, scope apikey.Scope, say func(column, text string) string, clock func() time.Time) *scene {
 	t.Helper()
 	return begin(t, openStore(t, clock), scope, say)
@@ -46,7 +46,7 @@ func openStore(t *testing.T, clock func() time.Time) holdfast.Store {
 	return store
 }
 
-// begin brings a store into trouble and opens a console over it.
+// begin fills a store with failures and opens a console over it.
 func begin(t *testing.T, store holdfast.Store, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
 	made, err := fixture.Make(t.Context(), store, say)
@@ -58,7 +58,7 @@ func begin(t *testing.T, store holdfast.Store, scope apikey.Scope, say func(colu
 	return s
 }
 
-// serve opens a console over the store and answers with its address, without a slash at the end.
+// serve opens a console over the store and returns its address, without a slash at the end.
 func (s *scene) serve(cfg console.Config) string {
 	s.t.Helper()
 	cfg.Desk = s.Desk
@@ -71,13 +71,13 @@ func (s *scene) serve(cfg console.Config) string {
 	return site.URL + cfg.Prefix
 }
 
-// open opens a page of it.
+// open opens a page of the console.
 func (s *scene) open(path string) *browser.Page {
 	s.t.Helper()
 	return browser.Open(s.t, s.site+path)
 }
 
-// screens are all there are, with one of each kind of thing.
+// screens returns the paths of all screens, with one example of each kind of object.
 func (s *scene) screens() map[string]string {
 	s.t.Helper()
 	groups, _, err := s.Desk.ErrorGroups(s.t.Context(), failures)

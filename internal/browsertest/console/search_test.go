@@ -41,7 +41,7 @@ func TestASearchIsCompleted(t *testing.T) {
 	p.Until(`new URLSearchParams(location.search).get("q")?.trim() === "state:failed kind:convert" && document.querySelectorAll("[data-row]").length === 9`)
 }
 
-// TestASearchThatCannotBeRead says what is wrong, offers what was probably meant, and lists nothing.
+// TestASearchThatCannotBeRead: the page shows the error, suggests a correction, and lists no jobs.
 func TestASearchThatCannotBeRead(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	p := s.open("/jobs?q=stat:failed")
@@ -57,7 +57,7 @@ func TestASearchThatCannotBeRead(t *testing.T) {
 	leads(p, "#jobs-problem a")
 	p.Until(`new URLSearchParams(location.search).get("q") === "state:failed"`)
 	if len(rows(p)) == 0 {
-		t.Error("what was offered finds nothing")
+		t.Error("the suggested search finds nothing")
 	}
 	for query, words := range map[string]string{"timeout": "Free text is not searched", "state:lost": "state", "age:soon": "age", "kind:a%20OR%20kind:b": "OR", "-kind:mail": ""} {
 		p.Go(s.site + "/jobs?q=" + query)
@@ -65,7 +65,7 @@ func TestASearchThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsAPage: columns, limit, search and place are in the address, and whoever is given it sees the same rows.
+// TestAnAddressIsAPage: columns, limit, search and position are in the address, and another user with the same address sees the same rows.
 func TestAnAddressIsAPage(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	s.fail(60, "crowd", "out of paper")
@@ -86,9 +86,9 @@ func TestAnAddressIsAPage(t *testing.T) {
 	other := browser.Open(t, here)
 	ready(other)
 	if !slices.Equal(rows(other), listed) || columns(other) != heads {
-		t.Errorf("somebody else sees %d rows and the columns %s", len(rows(other)), columns(other))
+		t.Errorf("another user sees %d rows and the columns %s", len(rows(other)), columns(other))
 	}
-	s.enqueue(5, "crowd") // what comes in at the top moves nothing here
+	s.enqueue(5, "crowd") // new jobs at the top do not move this page
 	other.Reload()
 	ready(other)
 	if !slices.Equal(rows(other), listed) {
@@ -96,7 +96,7 @@ func TestAnAddressIsAPage(t *testing.T) {
 	}
 	leads(other, "a[rel=first]")
 	if !strings.Contains(columns(other), "Tags") || len(rows(other)) != 25 {
-		t.Error("the way back to the first page loses columns or the limit")
+		t.Error("the link to the first page loses columns or the limit")
 	}
 }
 
@@ -104,7 +104,7 @@ func columns(p *browser.Page) string {
 	return browser.Eval[string](p, `[...document.querySelectorAll("table.jobs th")].map((th) => th.textContent.trim()).join(" ")`)
 }
 
-// TestEveryJobIsOnOnePage: jobs of the same millisecond, and more dead letters than any list shows at once, are all met by going on, each once.
+// TestEveryJobIsOnOnePage: jobs of the same millisecond, and more dead letters than any list shows at once, are each on exactly one page.
 func TestEveryJobIsOnOnePage(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	want := make([]string, 0, 205)

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
-// A ring is keys that open a console.
-type ring struct {
+// A keySet is the API keys of a console.
+type keySet struct {
 	mu   sync.Mutex
 	keys map[string]apikey.Key
 }
 
-// cut makes a key.
-func (r *ring) cut(o apikey.Order) (id, text string) {
+// create creates a key.
+func (r *keySet) create(o apikey.Order) (id, text string) {
 	made, text := apikey.Make(o, time.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,14 +30,14 @@ func (r *ring) cut(o apikey.Order) (id, text string) {
 	return made.ID, text
 }
 
-func (r *ring) revoke(id string) {
+func (r *keySet) revoke(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.keys, id)
 }
 
-// open lets in who has a good key.
-func (r *ring) open(_ context.Context, _, text string) (console.Visitor, error) {
+// open signs a visitor in with a valid key.
+func (r *keySet) open(_ context.Context, _, text string) (console.Visitor, error) {
 	id, secret, err := apikey.Parse(text)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,13 +47,13 @@ func (r *ring) open(_ context.Context, _, text string) (console.Visitor, error) 
 	return console.Visitor{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this key opens nothing: ask for another"}
 }
 
-// TestSigningIn: a wrong key is refused in words, a right one leads to where one wanted to go, a revoked one opens nothing at the next request.
+// TestSigningIn: a wrong key is refused with a message, a valid one leads to the requested page, and a revoked one is refused at the next request.
 func TestSigningIn(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
-	var keys ring
+	var keys keySet
 	s.site = s.serve(console.Config{Open: keys.open})
-	operator, text := keys.cut(apikey.Order{Name: "grace", Scope: apikey.Operator})
-	_, bound := keys.cut(apikey.Order{Name: "acme", Scope: apikey.Viewer, Owner: "acme"})
+	operator, text := keys.create(apikey.Order{Name: "grace", Scope: apikey.Operator})
+	_, bound := keys.create(apikey.Order{Name: "acme", Scope: apikey.Viewer, Owner: "acme"})
 	wanted := "/jobs?q=is%3Adead"
 	p := s.open(wanted)
 	p.See("h1", "Sign in")
@@ -92,12 +92,12 @@ func TestSigningIn(t *testing.T) {
 	p.See("h1", "Sign in")
 }
 
-// TestAViewersKeyOpensNoAct: who signs in to look is offered nothing else.
-func TestAViewersKeyOpensNoAct(t *testing.T) {
+// TestAViewersKeyAllowsNoActions: a viewer sees no actions.
+func TestAViewersKeyAllowsNoActions(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
-	var keys ring
+	var keys keySet
 	s.site = s.serve(console.Config{Open: keys.open})
-	_, text := keys.cut(apikey.Order{Name: "eve", Scope: apikey.Viewer})
+	_, text := keys.create(apikey.Order{Name: "eve", Scope: apikey.Viewer})
 	at := "/jobs/" + s.Failed[0].String()
 	p := s.open(at)
 	write(p, "input[name=key]", text)
@@ -108,7 +108,7 @@ func TestAViewersKeyOpensNoAct(t *testing.T) {
 		p.Go(s.site + path)
 		ready(p)
 		if n := browser.Eval[int](p, `document.querySelectorAll("main form[method=post i], main [data-selection], main [data-key]").length`); n != 0 {
-			t.Errorf("%s offers %d things to do", path, n)
+			t.Errorf("%s offers %d actions", path, n)
 		}
 	}
 	refused := browser.Eval[int](p, `fetch(`+quoted(at+"/retry")+`, { method: "POST", body: new URLSearchParams({ reason: "x" }) }).then((answer) => answer.status)`)

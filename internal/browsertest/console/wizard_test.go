@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// TestDeadLettersAreBroughtBack walks from what fails to the end of a redrive, which workers really carry out.
-func TestDeadLettersAreBroughtBack(t *testing.T) {
+// TestDeadLettersAreRedriven goes from an error group to the end of a redrive that an engine carries out.
+func TestDeadLettersAreRedriven(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	if err := s.Desk.ForceBreaker(t.Context(), "gateway", false, ops.By{Actor: "grace", Reason: "the vendor says it is mended"}); err != nil {
 		t.Fatal(err)
@@ -37,15 +37,15 @@ func TestDeadLettersAreBroughtBack(t *testing.T) {
 	if !browser.Eval[bool](p, `document.querySelector("form[data-confirm-count] button[type=submit]").disabled`) {
 		t.Error("a wrong number can be sent")
 	}
-	browser.Eval[bool](p, `(window.before = true, document.querySelector("form[data-confirm-count]").submit(), true)`) // as somebody without a script would
+	browser.Eval[bool](p, `(window.before = true, document.querySelector("form[data-confirm-count]").submit(), true)`) // as a browser without JavaScript does
 	p.Until(`!("before" in window)`)
 	p.See("#flash", "9 match now")
 	ready(p)
 	if why := browser.Eval[string](p, `document.querySelector("input[name=reason]").value`); why != "the gateway is back" {
-		t.Errorf("of the reason this is left: %q", why)
+		t.Errorf("the reason is %q", why)
 	}
 	if n := len(s.redrives()); n != 0 {
-		t.Fatalf("%d redrives were started that nobody confirmed", n)
+		t.Fatalf("%d redrives were started without confirmation", n)
 	}
 
 	write(p, "input[name=count]", "9")
@@ -66,7 +66,7 @@ func TestDeadLettersAreBroughtBack(t *testing.T) {
 		}
 	}
 	if o := s.redrives()[0].Order; o.PerSecond != 50 || o.Canary != 2 || o.StopAbove != 0.2 || o.Actor != "ada" || o.Reason != "the gateway is back" {
-		t.Errorf("the order was %+v", o)
+		t.Errorf("the redrive was requested with %+v", o)
 	}
 	if bad := p.Complaints(); len(bad) > 0 {
 		t.Errorf("complaints: %v", bad)
@@ -116,7 +116,7 @@ func TestOneFormStartsOneRedrive(t *testing.T) {
 	}
 }
 
-// TestARedriveIsPausedAndCancelled: a person has the last word, and others see it without a reload.
+// TestARedriveIsPausedAndCancelled: an operator can pause and cancel it, and other pages show that without a reload.
 func TestARedriveIsPausedAndCancelled(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
 	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, PerSecond: 0.01, Actor: "grace", Reason: "carefully"})

@@ -1,4 +1,4 @@
-// Package pdftest makes PDFs for tests: sound ones, odd ones and hostile ones. All are made here, without any tool.
+// Package pdftest creates PDFs for tests: valid, unusual and hostile ones. It needs no other program.
 package pdftest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// File puts a PDF, or anything else, into a folder of the test's own and answers with its path.
+// File writes a file to a temporary folder of the test and returns its path.
 func File(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sample.pdf")
@@ -21,8 +21,8 @@ func File(t testing.TB, data []byte) string {
 	return path
 }
 
-// Assemble makes a PDF of objects written by hand. They are numbered from 1 in their order; the first is the catalog. The cross-reference table
-// and the trailer, with extra among its entries, are made here.
+// Assemble creates a PDF from objects in their PDF syntax. They are numbered from 1; the first is the catalog. The cross-reference table and the trailer, with extra
+// among its entries, are added.
 func Assemble(extra string, objects ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
@@ -40,12 +40,12 @@ func Assemble(extra string, objects ...string) []byte {
 	return b.Bytes()
 }
 
-// Stream is an object with data behind it, as it is.
+// Stream returns a stream object with uncompressed data.
 func Stream(entries string, data []byte) string {
 	return fmt.Sprintf("<< %s /Length %d >>\nstream\n%s\nendstream", entries, len(data), data)
 }
 
-// Deflated is an object with data behind it, compressed.
+// Deflated returns a stream object with compressed data.
 func Deflated(entries string, data io.Reader) string {
 	var b bytes.Buffer
 	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression)
@@ -58,7 +58,7 @@ func Deflated(entries string, data io.Reader) string {
 	return Stream(entries+" /Filter /FlateDecode", b.Bytes())
 }
 
-// A draft is a PDF being made: the catalog is object 1, the pages' tree object 2.
+// A draft is a PDF under construction: the catalog is object 1, the page tree object 2.
 type draft struct {
 	objects []string
 	pages   []int
@@ -73,7 +73,7 @@ func (d *draft) add(object string) int {
 	return len(d.objects)
 }
 
-// page adds one of A4's size, with resources and content written by hand.
+// page adds a page of A4 with resources and content.
 func (d *draft) page(resources, content, more string) int {
 	stream := d.add(Stream("", []byte(content)))
 	n := d.add(fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << %s >> /Contents %d 0 R %s >>", resources, stream, more))

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// A Field is one of a form that Form makes. Kind is text, checkbox, radio, choice, button or signature; a name with dots makes fields below fields.
-// The value of a checkbox or of a radio button is the name of its state, and Off when nothing is chosen.
+// A Field is a field of Form. Kind is text, checkbox, radio, choice, button or signature. A name with dots creates child fields. The value of a checkbox or a radio button
+// is the name of its state, or Off.
 type Field struct{ Name, Kind, Value string }
 
-// Form makes a page with a form, and beside each field its name.
+// Form creates a page with a form, with a name next to each field.
 func Form(t testing.TB, fields ...Field) []byte {
 	t.Helper()
 	d := begin()
@@ -20,7 +20,7 @@ func Form(t testing.TB, fields ...Field) []byte {
 	}
 	f := d.fonts(t, append(values, labels...))
 	content := f.lines(t, 72, 770, labels)
-	page := d.page(f.resources, content, "") // its widgets are added below
+	page := d.page(f.resources, content, "") // its widgets are added later
 	parents := map[string]*folder{"": {}}
 	var widgets []string
 	for i, field := range fields {
@@ -46,7 +46,7 @@ func Form(t testing.TB, fields ...Field) []byte {
 	return d.bytes()
 }
 
-// shown is the drawing of a field's value, for the kinds that have text to show.
+// shown returns the appearance of a field's value, for kinds with text.
 func (d *draft) shown(t testing.TB, f fontSet, field Field) string {
 	t.Helper()
 	if field.Kind != "text" && field.Kind != "choice" || field.Value == "" {
@@ -56,7 +56,7 @@ func (d *draft) shown(t testing.TB, f fontSet, field Field) string {
 	return fmt.Sprintf(" /AP << /N %d 0 R >>", drawing)
 }
 
-// A folder is a field with fields below it. The one without a number is the form.
+// A folder is a field with child fields. The one without a number is the form.
 type folder struct {
 	number     int
 	own, above string
@@ -82,7 +82,7 @@ func (d *draft) parent(parents map[string]*folder, name string) (*folder, string
 	return p, name[i+1:]
 }
 
-// entries are those that make a field one of its kind.
+// entries returns the dictionary entries of a field of its kind.
 func entries(t testing.TB, f Field) string {
 	t.Helper()
 	switch f.Kind {
@@ -105,6 +105,6 @@ func entries(t testing.TB, f Field) string {
 	case "signature":
 		return "/FT /Sig"
 	}
-	t.Fatalf("pdftest makes no fields of the kind %q", f.Kind)
+	t.Fatalf("pdftest does not support fields of the kind %q", f.Kind)
 	return ""
 }

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Bomb makes a small PDF whose page's content becomes so many zeros when it is read. It has to be refused as too much.
+// Bomb creates a small PDF whose content decompresses to n zero bytes. A reader must refuse it as too large.
 func Bomb(t testing.TB, size int64) []byte {
 	t.Helper()
 	content := Deflated("", io.LimitReader(zeros{}, size))
 	return onePage("/Contents 4 0 R", content)
 }
 
-// Scan makes a page that is an image and nothing else, as a scanner does.
+// Scan creates a page with only an image, as a scanner does.
 func Scan(t testing.TB) []byte {
 	t.Helper()
 	d := begin()
@@ -31,13 +31,13 @@ func Scan(t testing.TB) []byte {
 	return d.bytes()
 }
 
-// NoPages makes a PDF that is sound and has no page.
+// NoPages creates a valid PDF without pages.
 func NoPages(t testing.TB) []byte {
 	t.Helper()
 	return Assemble("", "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 0 /Kids [] >>")
 }
 
-// Polyglots are files that are a PDF and something else as well. Each has to be refused as two-faced or as no PDF.
+// Polyglots returns files that are a PDF and also another format. A reader must refuse each with ErrTwoFaced or ErrNotPDF.
 func Polyglots(t testing.TB) map[string][]byte {
 	t.Helper()
 	sound := Simple(t, "I am a PDF.")
@@ -57,7 +57,7 @@ func Polyglots(t testing.TB) map[string][]byte {
 	}
 }
 
-// Damaged are PDFs that were cut or scratched so that nobody can tell what they said. Each has to be refused as damaged.
+// Damaged returns PDFs that were cut off or overwritten beyond repair. A reader must refuse each with ErrDamaged.
 func Damaged(t testing.TB) map[string][]byte {
 	t.Helper()
 	sound := Simple(t, "One.", "Two.", "Three.")
@@ -77,7 +77,7 @@ func Damaged(t testing.TB) map[string][]byte {
 	}
 }
 
-// Traps are small PDFs that keep a careless reader busy for ever, or make it fall. Each has to be refused, or read, soon.
+// Traps returns small PDFs that make a careless reader run for ever or crash. A reader must refuse or read each within a short time.
 func Traps(t testing.TB) map[string][]byte {
 	t.Helper()
 	form := func(body string) string {
@@ -103,7 +103,7 @@ func Traps(t testing.TB) map[string][]byte {
 	}
 }
 
-// Hostile are all that have to be refused or read soon, by name: Polyglots, Damaged, Traps, a Bomb and what is no PDF at all.
+// Hostile returns all files that a reader must refuse or read within a short time, by name: Polyglots, Damaged, Traps, a Bomb and files that are no PDF.
 func Hostile(t testing.TB) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{
@@ -121,13 +121,13 @@ func Hostile(t testing.TB) map[string][]byte {
 	return all
 }
 
-// onePage has the page as object 3 with entries of the caller's, and the caller's objects from 4 on.
+// onePage creates a PDF with one page, object 3, with additional entries. The objects of the caller follow from number 4.
 func onePage(entries string, objects ...string) []byte {
 	return Assemble("", append([]string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] " + entries + " >>"}, objects...)...)
 }
 
-// doubling is a drawing that draws another twice, which draws another twice: so often that nobody lives to see the end.
+// doubling creates form XObjects that each draw the next one twice: 2^n drawings.
 func doubling(depth int) []byte {
 	objects := []string{Stream("", []byte("/X Do"))}
 	for i := range depth {

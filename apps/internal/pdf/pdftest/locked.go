@@ -8,7 +8,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 )
 
-// Locked makes what Simple makes and encrypts it. With an empty password everybody may read it, though not change it. The bytes differ from call to call.
+// Locked creates the same PDF as Simple and encrypts it. With an empty password it can be read by all programs but not changed. The bytes differ from call to call.
 func Locked(t testing.TB, password string, texts ...string) []byte {
 	t.Helper()
 	api.DisableConfigDir()

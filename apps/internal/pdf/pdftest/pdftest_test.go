@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 
-func TestSoundSamplesAreSoundInTheEyesOfAnother(t *testing.T) {
+func TestTheSamplesAreValidForOtherPrograms(t *testing.T) {
 	api.DisableConfigDir()
 	for name, data := range map[string][]byte{
 		"simple":    pdftest.Simple(t, "Hello, world (and \\ all)", "Grüße\nfür Jürgen"),

@@ -17,9 +17,8 @@ const (
 	leading     = 14
 )
 
-// Simple makes a PDF with a page for each text, in Helvetica of 12 points, a line for each of its lines. A text of more than 50 lines goes on on a
-// further page. Any script will do: what Windows-1252 lacks is written with a font that says which characters it shows, and
-// from right to left where the script is.
+// Simple creates a PDF with a page for each text, in Helvetica, 12 points. A text of more than 50 lines continues on another page. All scripts are supported: characters
+// outside Windows-1252 use a font with a ToUnicode map, and right-to-left text is drawn from the right.
 func Simple(t testing.TB, texts ...string) []byte {
 	t.Helper()
 	d := begin()
@@ -27,8 +26,8 @@ func Simple(t testing.TB, texts ...string) []byte {
 	return d.bytes()
 }
 
-// Described makes what Simple makes, and the document tells of itself: Title, Author, Subject, Keywords, Creator, Producer, and CreationDate and
-// ModDate in PDF's own form (D:20240229133000+01'00'). Lang becomes the document's language.
+// Described creates the same PDF as Simple with metadata: Title, Author, Subject, Keywords, Creator, Producer, and CreationDate and ModDate in the form of PDF
+// (D:20240229133000+01'00'). Lang becomes the document's language.
 func Described(t testing.TB, about map[string]string, texts ...string) []byte {
 	t.Helper()
 	d := begin()
@@ -45,7 +44,7 @@ func Described(t testing.TB, about map[string]string, texts ...string) []byte {
 	return d.bytes()
 }
 
-// Rotated makes a page that is shown turned by so many degrees.
+// Rotated creates a page with a rotation in degrees.
 func Rotated(t testing.TB, degrees int, text string) []byte {
 	t.Helper()
 	d := begin()
@@ -54,7 +53,7 @@ func Rotated(t testing.TB, degrees int, text string) []byte {
 	return d.bytes()
 }
 
-// Columns makes one page with its texts beside each other, and as far apart as in a newspaper. They must be lines short enough for that: with two columns about 30 characters.
+// Columns creates one page with the texts in columns, as in a newspaper. Lines must be short: with two columns about 30 characters.
 func Columns(t testing.TB, texts ...string) []byte {
 	t.Helper()
 	d := begin()
@@ -67,7 +66,7 @@ func Columns(t testing.TB, texts ...string) []byte {
 	return d.bytes()
 }
 
-// Table makes one page with rows of cells. Cells of a column stand below each other.
+// Table creates one page with rows of cells.
 func Table(t testing.TB, rows ...[]string) []byte {
 	t.Helper()
 	d := begin()
@@ -96,7 +95,7 @@ func (d *draft) write(t testing.TB, texts []string) {
 	}
 }
 
-// A fontSet writes all characters of a document: with Helvetica, and with a font of all characters if Helvetica lacks some.
+// A fontSet is the fonts of a document: Helvetica, and a font of all characters if Helvetica lacks some.
 type fontSet struct {
 	resources string
 	codes     map[rune]int // in the font of all characters
@@ -145,7 +144,7 @@ func (d *draft) fonts(t testing.TB, texts []string) fontSet {
 	return f
 }
 
-// lines writes them below each other, the first with its baseline at x, y.
+// lines returns the content that draws lines of text, the first with its baseline at x, y.
 func (f fontSet) lines(t testing.TB, x, y float64, lines []string) string {
 	t.Helper()
 	var b strings.Builder
@@ -166,8 +165,7 @@ func (f fontSet) lines(t testing.TB, x, y float64, lines []string) string {
 	return b.String()
 }
 
-// visual is a line in the order in which it is drawn, from left to right: the parts from the last to the first where the line begins
-// from the right.
+// visual returns a line in visual order, from left to right. If the line begins from the right, its parts are reversed.
 func visual(line string) string {
 	var p bidi.Paragraph
 	if _, err := p.SetString(line); err != nil {
@@ -209,7 +207,7 @@ func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `(`, `\(`, `)`, `\)`, "\r", `\r`).Replace(s)
 }
 
-// wide is a string of PDF's in UTF-16.
+// wide returns a PDF string in UTF-16.
 func wide(s string) string { return "<FEFF" + hexWide(s) + ">" }
 
 func hexWide(s string) string {

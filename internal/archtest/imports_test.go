@@ -1,0 +1,145 @@
+package archtest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfastdev/holdfast"
+
+// An importRule says what the Go files of a folder may import; test files are not checked. It also holds for the folders below that have no rule of their own.
+type importRule struct {
+	path    string
+	ours    string // packages of this repository that it may import, besides the root; "-": not even the root; "*": all but the applications
+	outside string // third-party modules that it may import
+	never   string // packages of the standard library that it must not import
+	why     string
+}
+
+var importRules = []importRule{
+	{".", "-", "", "os net net/http database/sql log log/slog", "the root is the vocabulary: every package imports it, so it imports none"},
+	{"failure", "", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "decisions are pure functions: they can be tested and explained without a store"},
+	{"failure/breaker", "-", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "a breaker is a value: any caller can store it"},
+	{"failure/policy", "failure", "go.yaml.in/yaml/v3", "os net net/http database/sql log log/slog math/rand math/rand/v2", "policies are data: reading and testing them is pure"},
+	{"failure/catalog", "failure", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "the list of codes is computed from records: any caller can store them"},
+	{"schedule", "", "github.com/netresearch/go-cron", "os net net/http database/sql log log/slog", "due times are computed by pure functions: they can be tested without a clock"},
+	{"duty", "", "", "os net net/http database/sql log log/slog", "operators' requests to duties and the duties' status are values: any caller can store them"},
+	{"engine", "failure schedule duty", "", "net/http database/sql log", "the engine works on a local store or through a server and does not know which"},
+	{"internal/probe", "-", "", "database/sql log log/slog", "a health check over HTTP, separate so that the engine does not import net/http"},
+	{"store", "store/sqlite store/postgres", "", "", "opens a store by its address"},
+	{"store/internal/sqltext", "", "", "net/http database/sql log log/slog", "SQL texts, and helpers that both databases share"},
+	{"store/internal/lane", "", "", "os net net/http database/sql log log/slog", "the claim order and the effect of holds are the same on every database"},
+	{"store/internal/rule", "", "", "os net net/http database/sql log log/slog", "what an operator may do and the text of a refusal are the same on every database"},
+	{"store/internal/inspect", "store/internal/sqltext store/internal/rule", "", "net/http database/sql log log/slog", "read queries are the same on every database"},
+	{"store/sqlite", "store/internal/sqltext store/internal/inspect store/internal/lane store/internal/rule", "zombiezen.com/go/sqlite modernc.org/sqlite modernc.org/libc", "net/http log", "persists; decisions are made in failure, jobs run in engine"},
+	{"store/postgres", "store/internal/sqltext store/internal/inspect store/internal/lane store/internal/rule", "github.com/jackc/pgx/v5", "net/http log", "persists; decisions are made in failure, jobs run in engine"},
+	{"store/storetest", "store/storetest", "pgregory.net/rapid github.com/google/go-cmp", "net/http database/sql", "conformance tests hold for every store, so they import none"},
+	{"apikey", "", "", "os net net/http database/sql log log/slog", "what a key is and permits is pure: any caller can store and check keys"},
+	{"ops", "failure schedule duty apikey notify/subscription", "", "net/http database/sql log", "operates through the role interfaces of a store, local or remote"},
+	{"api", "ops apikey duty schedule failure notify/subscription", "github.com/go-json-experiment/json", "database/sql log log/slog", "routes, wire format and client: it translates and makes no decisions"},
+	{"server", "api ops apikey duty schedule failure engine notify/subscription notify/sse internal/limit", "go.yaml.in/yaml/v3 golang.org/x/time", "database/sql", "authenticates requests and calls ops"},
+	{"safehttp", "-", "code.dny.dev/ssrf", "database/sql log", "the only HTTP client for addresses that users chose"},
+	{"internal/secret", "-", "", "net net/http database/sql log log/slog", "looks up secrets by name: any caller can use it"},
+	{"kind", "engine failure safehttp internal/secret", "golang.org/x/sys", "database/sql", "kinds that need no Go code: an HTTP call, a program"},
+	{"telemetry", "engine ops failure duty", "github.com/prometheus/client_golang go.opentelemetry.io/otel", "database/sql", "metrics and traces: only programs import it"},
+	{"console", "ops apikey duty schedule failure notify/subscription", "", "database/sql", "pages: it translates and makes no decisions"},
+	{"notify", "engine failure internal/secret notify/subscription", "", "database/sql", "deliveries are jobs"},
+	{"notify/subscription", "", "", "os net net/http database/sql log log/slog", "subscriptions are values: any caller can store and match them"},
+	{"notify/webhook", "failure safehttp notify", "github.com/standard-webhooks/standard-webhooks", "database/sql", "one sink, separate so that only its users import its library"},
+	{"notify/mail", "failure notify", "github.com/wneessen/go-mail", "database/sql", "one sink, separate so that only its users import its library"},
+	{"notify/nats", "failure notify", "github.com/nats-io/nats.go", "database/sql", "one sink, separate so that only its users import its library"},
+	{"notify/sse", "notify", "", "database/sql", "the feed over HTTP"},
+	{"cmd", "*", "github.com/spf13/cobra github.com/coreos/go-systemd/v22 go.opentelemetry.io/otel golang.org/x/term", "", "wires packages together"},
+	{"config", "-", "", "net net/http database/sql log log/slog", "the settings in one table: it reads them and makes no decisions"},
+	{"examples", "*", "github.com/jackc/pgx/v5", "", "shows what a user of the library writes"},
+	{"apps/internal/blob", "-", "github.com/minio/minio-go/v7", "database/sql", "stores files in a folder or a bucket and knows nothing of jobs"},
+	{"apps/internal/pdf", "-", "github.com/pdfcpu/pdfcpu golang.org/x/text golang.org/x/sys", "net/http database/sql", "reads untrusted PDFs in a separate process"},
+	{"apps/internal", "internal/testprograms", "", "database/sql", "shared by applications and their tests; imports no application"},
+	{"apps/convert/gateway", "apps/internal/pdf", "go.yaml.in/yaml/v3", "database/sql", "an ordinary HTTP service: it knows nothing of jobs"},
+	{"apps/convert", "config engine failure apikey notify/sse ops internal/probe store telemetry internal/limit apps/internal/blob apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
+	{"internal/browsertest", "internal/testprograms", "github.com/chromedp", "database/sql", "a real browser for tests, in a module of its own so that users of the library do not download it"},
+	{"internal/fixture", "failure ops schedule", "", "net/http database/sql", "a store with failed jobs, made by the same calls that a worker makes"},
+	{"internal/limit", "-", "golang.org/x/time", "database/sql log", "limits requests by caller; shared by the server and the applications"},
+	{"internal/archtest", "-", "", "", "the checks import nothing that they check"},
+	{"internal/inbox", "-", "github.com/emersion/go-smtp github.com/standard-webhooks/standard-webhooks", "", "real receivers of mail and webhooks for the demo and for tests"},
+	{"internal/testprograms", "-", "", "", "third-party programs that tests run"},
+	{"internal/pgtest", "internal/testprograms", "github.com/jackc/pgx/v5", "", "a PostgreSQL server for tests"},
+	{"internal", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite modernc.org/sqlite pgregory.net/rapid github.com/google/go-cmp golang.org/x/sync github.com/standard-webhooks/standard-webhooks", "", "test tools: they may import everything"},
+}
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	for _, s := range files(t, ".go") {
+		if !s.isTest() {
+			report(t, badImports(s))
+		}
+	}
+}
+
+func badImports(s source) (bad []violation) {
+	r, ok := importRuleOf(s.folder())
+	if !ok {
+		return []violation{s.violation(1, "the folder %s has no import rule: add one to internal/archtest/imports_test.go, with the reason", s.folder())}
+	}
+	for _, spec := range s.file.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		if !r.allows(name, s.folder()) {
+			bad = append(bad, s.violation(s.line(spec), "%s must not import %q: %s. Move the code to a package that may import it, or pass in what is needed", s.folder(), name, r.why))
+		}
+	}
+	return bad
+}
+
+// importRuleOf finds the rule of a folder, or of the nearest folder above it that has one. The rule of the root package holds for that package alone.
+func importRuleOf(folder string) (importRule, bool) {
+	for {
+		for _, r := range importRules {
+			if r.path == folder {
+				return r, true
+			}
+		}
+		cut := strings.LastIndex(folder, "/")
+		if cut < 0 {
+			return importRule{}, false
+		}
+		folder = folder[:cut]
+	}
+}
+
+func (r importRule) allows(name, from string) bool {
+	if inner, ok := strings.CutPrefix(name, module); ok {
+		inner = strings.TrimPrefix(inner, "/")
+		switch {
+		case inner == "" || r.ours == "*":
+			return r.ours != "-" && !under(inner, "apps")
+		default:
+			return inner != from && (anyUnder(inner, r.ours) || under(inner, r.path) && r.path != ".")
+		}
+	}
+	if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
+		return anyUnder(name, r.outside)
+	}
+	return !contains(r.never, name)
+}
+
+func under(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+func anyUnder(name, folders string) bool {
+	for _, folder := range strings.Fields(folders) {
+		if under(name, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(words, word string) bool {
+	for _, w := range strings.Fields(words) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
