@@ -91,7 +91,7 @@ func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.
 			t.Error("a dead letter was deleted without a warning")
 		}
 		events, err := s.store.Events(context.Background(), "retention", 10)
-		if err != nil || len(events) != 1 || events[0].Name != "warning" || !strings.Contains(events[0].Reason, "1 of them") {
+		if err != nil || len(events) != 1 || events[0].Name != "warning" || !strings.Contains(events[0].Reason, "1 so far") {
 			t.Fatalf("events %+v, %v", events, err)
 		}
 		time.Sleep(3 * time.Minute)
