@@ -269,7 +269,7 @@ func TestAnAPIErrorHasCodeLineAndStatusAndNeverItsCause(t *testing.T) {
 		{apiError{code: "POISON", status: 503, line: "Busy.", after: 1500 * time.Millisecond}, 503, map[string]any{"error_code": "UNKNOWN", "error_message": "Busy."}, "2"},
 		{secret, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
 		{nil, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrNotFound, Message: "x"}, 404, map[string]any{"error_code": "UNKNOWN", "error_message": "There is no such file."}, ""},
+		{&holdfast.Error{Kind: holdfast.ErrNotFound, Message: "x"}, 404, map[string]any{"error_code": "UNKNOWN", "error_message": "There is no such file. Check the link, or go back to your list of files."}, ""},
 		{&holdfast.Error{Kind: holdfast.ErrPurged, Message: "x"}, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
 		{blob.ErrNotFound, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
 		{&holdfast.Error{Kind: holdfast.ErrConflict, Message: "x"}, 409, map[string]any{"error_code": "NOT_READY", "error_message": "Conversion not finished yet."}, ""},
