@@ -8,7 +8,7 @@ import (
 
 // settlements is the body of SettleIn.
 type settlements = struct {
-	Settlements []Settlement `json:"settlements" doc:"at most 10000"`
+	Settlements []Settlement `json:"settlements" doc:"At most 10000 settlements."`
 }
 
 // appendSettlements encodes settlements by hand, because there is one for every attempt.

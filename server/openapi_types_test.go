@@ -177,6 +177,9 @@ func (w *writer) polish(s *huma.Schema, t reflect.Type) {
 		if p.Description == "" {
 			p.Description = w.words[wordFor(declarer(t, f), f.Name)]
 		}
+		if p.Description == "" {
+			p.Description = usualWords[name]
+		}
 		if el := f.Type; el.Kind() == reflect.Slice && el.Elem().Kind() == reflect.Pointer && p.Items != nil && p.Items.Ref != "" {
 			p.Items = &huma.Schema{AnyOf: []*huma.Schema{{Ref: p.Items.Ref}, {Type: "null"}}}
 		}
