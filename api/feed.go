@@ -111,21 +111,38 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 	}
 }
 
+// An eventData is the data of a CloudEvent: an event whose duration is a text such as 1.5s.
+type eventData struct {
+	holdfast.Event
+	Took string `json:"took"`
+}
+
+// event returns the event with its duration. It returns an error if the text is not a duration.
+func (d eventData) event() (e holdfast.Event, err error) {
+	e = d.Event
+	if d.Took != "" {
+		e.Took, err = time.ParseDuration(d.Took)
+	}
+	return e, err
+}
+
 // handle handles one event of the stream.
 func (t *tail) handle(name, data string) error {
 	page := holdfast.Feed{}
 	var message struct {
-		Data   holdfast.Event `json:"data"` // of an event; the other fields are those of a reset or a position
-		Seq    int64          `json:"seq"`
-		From   int64          `json:"from"`
-		Missed int64          `json:"missed"`
-		Head   int64          `json:"head"`
+		Data   eventData `json:"data"` // of an event; the other fields are those of a reset or a position
+		Seq    int64     `json:"seq"`
+		From   int64     `json:"from"`
+		Missed int64     `json:"missed"`
+		Head   int64     `json:"head"`
 	}
 	if data == "" {
 		return nil
 	}
 	// The data is a CloudEvent and not a body of the API, so the standard library decodes it.
-	if err := stdjson.Unmarshal([]byte(data), &message); err != nil {
+	err := stdjson.Unmarshal([]byte(data), &message)
+	event, bad := message.Data.event()
+	if err = errors.Join(err, bad); err != nil {
 		return &holdfast.Error{Kind: ErrInternal, Message: "an event cannot be read: check that the server is not newer than this program", Cause: err}
 	}
 	switch name {
@@ -142,8 +159,8 @@ func (t *tail) handle(name, data string) error {
 			return nil
 		}
 	default:
-		t.after = message.Data.Seq
-		page.Events, page.Head = []holdfast.Event{message.Data}, message.Data.Seq
+		t.after = event.Seq
+		page.Events, page.Head = []holdfast.Event{event}, event.Seq
 	}
 	page.Next = t.after
 	if !t.yield(page, nil) {

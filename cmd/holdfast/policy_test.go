@@ -159,7 +159,7 @@ func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(stderr, "nothing defines") {
+	if code, _, stderr := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(stderr, "is a failure code that is not defined") {
 		t.Errorf("without a store: exit %d, %s", code, stderr)
 	}
 }

@@ -1,6 +1,7 @@
 package opstest
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,7 +35,8 @@ func feedIsFollowed(s *scene) {
 		s.Errorf("the latest is %+v", latest)
 	}
 	var names []string
-	next := page.Next
+	var followed []holdfast.Event
+	from, next := page.Next, page.Next
 	for page, err := range s.desk.Tail(s.ctx, page.Next) {
 		s.must(err)
 		for _, e := range page.Events {
@@ -42,7 +44,7 @@ func feedIsFollowed(s *scene) {
 				s.Errorf("event %d came after %d", e.Seq, next)
 			}
 			next = e.Seq
-			names = append(names, e.Name)
+			names, followed = append(names, e.Name), append(followed, e)
 		}
 		if len(names) >= 2 {
 			break
@@ -52,6 +54,11 @@ func feedIsFollowed(s *scene) {
 	}
 	if strings.Join(names, ", ") != "complete, queued" {
 		s.Errorf("the reader of the feed got %q", names)
+	}
+	page, err = s.desk.Feed(s.ctx, from, len(followed))
+	s.must(err)
+	if !reflect.DeepEqual(followed, page.Events) || followed[0].Took == 0 {
+		s.Errorf("Tail yields %+v\nFeed returns %+v", followed, page.Events)
 	}
 	for _, err := range s.desk.Tail(s.ctx, next+1000) {
 		s.expect(err, holdfast.ErrInvalid)
