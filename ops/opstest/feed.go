@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
@@ -22,7 +23,7 @@ func (s *scene) sequence() {
 func feedIsFollowed(s *scene) {
 	s.must(s.store.Keep(s.ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "law", Events: []string{"*"}}}}))
 	first := s.enqueue()
-	s.settle(s.claim(first), complete)
+	s.settle(s.claim(first), func(x *holdfast.Settlement) { complete(x); x.Took = time.Minute }) // the store limits it to the age of the lease
 	s.sequence()
 	page, err := s.desk.Feed(s.ctx, 0, 2)
 	s.must(err)
