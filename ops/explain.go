@@ -14,8 +14,8 @@ import (
 
 // A Reason is one thing that keeps a job from running now, and what an operator can do about it.
 type Reason struct {
-	// Name is one of: scheduled, retry, throttled, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring,
-	// next, processing, claimed, worker silent, cancelling, complete, failed, benign, discarded, cancelled, nowhere,
+	// Name is one of: scheduled, retry, throttled, released, jobs ahead, no worker, unknown kind, slots busy, expiring,
+	// next, processing, claimed, lease expired, cancelling, complete, failed, benign, discarded, cancelled, damaged,
 	// members, upstream, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
 	// paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
@@ -132,7 +132,7 @@ func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 		}
 		return reason
 	case job.Interrupts > 0:
-		return Reason{Name: "handed back", Until: job.DueAt, Text: "its last attempt was released, and the next starts at " + when(job.DueAt) + " or later", Remedy: "retry it manually to start now"}
+		return Reason{Name: "released", Until: job.DueAt, Text: "its last attempt was released, and the next starts at " + when(job.DueAt) + " or later", Remedy: "retry it manually to start now"}
 	}
 	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
 }
@@ -195,7 +195,7 @@ func processingReasons(job holdfast.Job) []Reason {
 	var reasons []Reason
 	switch {
 	case !job.LeaseUntil.After(job.AsOf):
-		reasons = append(reasons, Reason{Name: "worker silent", Text: fmt.Sprintf("worker %s stopped renewing: its lease expired at %s", job.Worker, when(job.LeaseUntil)), Remedy: "a live worker reclaims it within seconds; if there is none, start one or retry the job manually"})
+		reasons = append(reasons, Reason{Name: "lease expired", Text: fmt.Sprintf("worker %s stopped renewing: its lease expired at %s", job.Worker, when(job.LeaseUntil)), Remedy: "a live worker reclaims it within seconds; if there is none, start one or retry the job manually"})
 	case job.StartedAt.IsZero():
 		reasons = append(reasons, Reason{Name: "claimed", Text: fmt.Sprintf("worker %s has claimed it and not started it yet, lease until %s", job.Worker, when(job.LeaseUntil)), Until: job.LeaseUntil, Remedy: "wait for a slot of that worker"})
 	default:
@@ -220,7 +220,7 @@ func (s *Service) endedReasons(job holdfast.Job, code failure.Code) []Reason {
 	case holdfast.Failed:
 		return s.failedReasons(job, code)
 	}
-	return []Reason{{Name: "nowhere", Text: "its row is damaged: it has no valid state", Remedy: "run holdfast doctor"}}
+	return []Reason{{Name: "damaged", Text: "its row is damaged: it has no valid state", Remedy: "run holdfast doctor"}}
 }
 
 func (s *Service) failedReasons(job holdfast.Job, code failure.Code) []Reason {

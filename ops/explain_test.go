@@ -27,7 +27,7 @@ func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 
 	snoozed := job
 	snoozed.Interrupts, snoozed.DueAt = 1, at(9)
-	expectNames(t, "a released job", s.queuedReasons(snoozed, worker), "handed back")
+	expectNames(t, "a released job", s.queuedReasons(snoozed, worker), "released")
 
 	expiring := job
 	expiring.ExpireAt = at(-1)
@@ -56,11 +56,11 @@ func TestAnotherQueuesJobsDoNotFillASlot(t *testing.T) {
 
 func TestASilentWorkerIsExplained(t *testing.T) {
 	job := holdfast.Job{State: holdfast.Processing, Worker: "w1", AsOf: noon, StartedAt: at(-60), LeaseUntil: noon}
-	expectNames(t, "a job past its lease", processingReasons(job), "worker silent")
+	expectNames(t, "a job past its lease", processingReasons(job), "lease expired")
 	job.LeaseUntil, job.Cancelling = noon.Add(time.Second), true
 	expectNames(t, "a job that is asked to stop", processingReasons(job), "processing", "cancelling")
 }
 
 func TestADamagedJobIsSentToTheDoctor(t *testing.T) {
-	expectNames(t, "a job without a state", New(nil, Config{}).endedReasons(holdfast.Job{}, failure.Code{}), "nowhere")
+	expectNames(t, "a job without a state", New(nil, Config{}).endedReasons(holdfast.Job{}, failure.Code{}), "damaged")
 }
