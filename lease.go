@@ -88,7 +88,7 @@ type Settlement struct {
 
 	// Within, with Queued, asks for the next attempt to start within this time. Keeper.Breach finds late starts. 0: no such time.
 	Within time.Duration
-	// Version of the application that ran the attempt. Error groups use it to tell versions apart.
+	// Version of the application that ran the attempt. Error groups use it to distinguish versions.
 	Version string
 	// Queue of the job, as in its lease. Trends count attempts by it. Empty: counted without a queue.
 	Queue string

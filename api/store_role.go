@@ -49,7 +49,7 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return Errs(out.Answers), nil
 }
 
-// Redriven counts what became of the jobs that a redrive took.
+// Redriven counts the jobs of a redrive by their current state.
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error) {
 	return callVerb(ctx, s, StoreRedriven, Which{redrive}, mayRepeat)
 }

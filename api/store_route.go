@@ -65,7 +65,7 @@ var (
 	StoreRecords    = storeRoute[ARoom, []holdfast.Record]("records", apikey.Worker, "", "Read the records of a room.")
 	StoreKeep       = storeAction[Change]("keep", apikey.Worker, "Store a change. Records that only people change need a key of scope admin. Errors: conflict (a record has changed since it was read).")
 	StoreRedrive    = storeRoute[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters for a redrive.")
-	StoreRedriven   = storeRoute[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count what became of the jobs that a redrive took.")
+	StoreRedriven   = storeRoute[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count the jobs of a redrive by their current state.")
 	StoreConclude   = storeRoute[Few, Counted]("conclude", apikey.Worker, "", "Settle groups whose members have ended. Starts or cancels members that waited for others.")
 	StoreSequence   = storeRoute[Few, Counted]("sequence", apikey.Worker, "", "Number new events for the feed.")
 	StorePurge      = storeRoute[Sweep, holdfast.Purged]("purge", apikey.Worker, "", "Delete ended jobs whose retention time is over.")

@@ -4,25 +4,25 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // every process knows the same zones, also where the machine knows none
+	_ "time/tzdata" // all processes use the same zones, also on machines without zone data
 
 	"github.com/netresearch/go-cron"
 )
 
-// searchYears is how far ahead a slot is looked for: the 29th of February falls on a given weekday again after forty years at most.
+// searchYears is how far ahead next searches for a slot: the 29th of February falls on a given weekday again after forty years at most.
 const searchYears = 40
 
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Extended | cron.DowOrDom).
 	WithMaxSearchYears(searchYears)
 
-// A plan is an expression that was understood.
+// A plan is a parsed expression.
 type plan struct {
-	spec   *cron.SpecSchedule // on the wall: its location is UTC, and stands for any zone
+	spec   *cron.SpecSchedule // in local time: its location is UTC, which stands for the zone
 	zone   *time.Location
 	hourly bool // it names every hour
 }
 
-// unfold moves a zone and an interval that are written into the expression to where they belong.
+// unfold moves a zone or an interval from the expression into Zone or Every.
 func (s *Schedule) unfold() error {
 	s.Cron = strings.TrimSpace(s.Cron)
 	for _, prefix := range []string{"TZ=", "CRON_TZ="} {
@@ -52,13 +52,13 @@ func (s *Schedule) unfold() error {
 	return nil
 }
 
-// plan understands the expression and the zone.
+// plan parses the expression and the zone.
 func (s *Schedule) plan() (plan, error) {
 	zone, err := location(s.Zone)
 	if err != nil {
 		return plan{}, err
 	}
-	if strings.ContainsRune(s.Cron, '=') { // the parser would take a zone of its own from it
+	if strings.ContainsRune(s.Cron, '=') { // the parser would read a zone from it
 		return plan{}, refuse("cron %.80q: say the zone beside the expression", s.Cron)
 	}
 	parsed, err := parser.Parse(s.Cron)
@@ -74,7 +74,7 @@ func (s *Schedule) plan() (plan, error) {
 	return plan{spec: spec, zone: zone, hourly: spec.Hour&allHours == allHours}, nil
 }
 
-// zones remembers those that were looked up: reading one takes longer than everything else together.
+// zones caches loaded zones: loading one takes longer than the rest of the computation.
 var zones sync.Map
 
 func location(name string) (*time.Location, error) {
@@ -85,14 +85,14 @@ func location(name string) (*time.Location, error) {
 		return known.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || strings.EqualFold(name, "local") { // local is another place for every process
+	if err != nil || strings.EqualFold(name, "local") { // "local" can be a different zone in each process
 		return nil, refuse("zone %.60q is not known: use a name like Europe/Berlin", name)
 	}
 	zones.Store(name, zone)
 	return zone, nil
 }
 
-// next is the first slot after an instant; zero when there is none.
+// next returns the first slot after a time, or zero if there is none.
 func (p *plan) next(after time.Time) time.Time {
 	if p.hourly {
 		return p.nextPassed(after)
@@ -109,7 +109,7 @@ func (p *plan) next(after time.Time) time.Time {
 	}
 }
 
-// nextPassed goes by time passed: within a stretch of one offset the wall is as good as any clock.
+// nextPassed follows elapsed time. While the zone's offset does not change, local time advances like elapsed time.
 func (p *plan) nextPassed(after time.Time) time.Time {
 	for {
 		here := after.In(p.zone)
@@ -130,20 +130,20 @@ func (p *plan) nextPassed(after time.Time) time.Time {
 	}
 }
 
-// shows reports whether a reading of the clock is one of the expression's.
+// shows reports whether the expression matches a local time.
 func (p *plan) shows(reading time.Time) bool {
 	return p.spec.Next(reading.Add(-time.Nanosecond)).Equal(reading)
 }
 
-// wall is what the clock on the wall shows, written down as if it were UTC.
+// wall returns the local time of a zone, written as if it were UTC.
 func wall(t time.Time) time.Time {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
 	return time.Date(year, month, day, hour, minute, second, t.Nanosecond(), time.UTC)
 }
 
-// first is the instant at which a clock shows that for the first time; if it never does, the moment after the gap. A later
-// reading is never an earlier instant.
+// first returns the first point in time with a given local time; if the clock skips it, the first moment after the gap. The result
+// never decreases when the local time increases.
 func first(shown time.Time, zone *time.Location) time.Time {
 	year, month, day := shown.Date()
 	hour, minute, second := shown.Clock()

@@ -3,15 +3,15 @@ package schedule
 import "time"
 
 const (
-	// onTime is how old a slot may be before it counts as missed when a newer one is due too; the newest has longer.
+	// onTime is how late a slot may be before it counts as missed if a newer one is due too. The newest slot has more time.
 	onTime       = 10 * time.Second
 	newestOnTime = time.Minute
 
-	// maxBehind is how far back slots of a cron expression are looked for. Those before are not even counted.
+	// maxBehind is how far back slots of a cron expression are searched. Older slots are not counted.
 	maxBehind = 700 * 24 * time.Hour
 )
 
-// Next are the first n slots after an instant, whether or not it is paused.
+// Next returns the first n slots after a time, also of a paused schedule.
 func (s Schedule) Next(after time.Time, n int) []time.Time {
 	next, slots := s.slots(after), []time.Time(nil)
 	for len(slots) < n {
@@ -24,7 +24,7 @@ func (s Schedule) Next(after time.Time, n int) []time.Time {
 	return slots
 }
 
-// slots walks through the slots after an instant. It answers zero when there are no more.
+// slots returns an iterator over the slots after a time. It returns zero when there are no more.
 func (s Schedule) slots(after time.Time) func() time.Time {
 	if s.Cron == "" {
 		return s.intervals(after)
@@ -56,7 +56,7 @@ func (s Schedule) intervals(after time.Time) func() time.Time {
 	}
 }
 
-// since is where the search for due slots begins.
+// since returns the time after which due slots are searched.
 func (s Schedule) since(now time.Time) time.Time {
 	since := s.Last
 	if since.Before(s.CreatedAt) {
@@ -68,10 +68,10 @@ func (s Schedule) since(now time.Time) time.Time {
 	return since
 }
 
-// due are the slots that have come since Last, the newest keep of them, and how many there are.
+// due returns the newest keep slots that are due since Last, and how many are due.
 func (s Schedule) due(now time.Time, keep int) (newest []time.Time, count int) {
 	since := s.since(now)
-	if s.Cron == "" && s.Every >= MinEvery { // a second's interval may have missed a million
+	if s.Cron == "" && s.Every >= MinEvery { // an interval of a second may have missed a million slots
 		start := s.CreatedAt.UTC().Truncate(time.Second)
 		if far := now.Sub(start)/s.Every - time.Duration(keep); far > 0 {
 			skip := start.Add(far * s.Every)
@@ -92,14 +92,14 @@ func (s Schedule) due(now time.Time, keep int) (newest []time.Time, count int) {
 	}
 }
 
-// Due says what there is to do now: the slots that make a job, how many make none, and how the schedule stands after that. A run
-// out of turn is a slot of its own, after the others. When nothing has come, the schedule stands as it stood.
+// Due returns the slots that make a job now, the number of slots that make none, and the schedule as it is afterwards. An extra
+// run is a slot of its own, after the others. If nothing is due, the schedule is returned unchanged.
 func (s Schedule) Due(now time.Time) (slots []time.Time, skipped int, after Schedule) {
 	after = s
 	if s.Halted(now) {
 		after, skipped = s.pass(now)
 	} else {
-		if s.Paused { // it ended by itself
+		if s.Paused { // the pause ended by itself
 			after, skipped = s.pass(s.PausedUntil)
 			after.Paused, after.PausedUntil, after.Actor, after.Reason = false, time.Time{}, "", ""
 		}
@@ -110,13 +110,13 @@ func (s Schedule) Due(now time.Time) (slots []time.Time, skipped int, after Sche
 	for after.Ran < after.RunNow {
 		after.Ran++
 		after.Runs++
-		// Never the instant of a slot, and another one for each.
+		// The time is never that of a slot, and different for each extra run.
 		slots = append(slots, now.UTC().Truncate(time.Microsecond).Add(time.Duration(1+after.Ran%900)))
 	}
 	return slots, skipped, after
 }
 
-// pass lets the slots up to an instant go by.
+// pass skips the slots up to a time.
 func (s Schedule) pass(until time.Time) (Schedule, int) {
 	newest, count := s.due(until, 1)
 	if count > 0 {
@@ -126,7 +126,7 @@ func (s Schedule) pass(until time.Time) (Schedule, int) {
 	return s, count
 }
 
-// come takes the slots that have come, as Missed says.
+// come handles due slots as Missed says.
 func (s Schedule) come(now time.Time) (slots []time.Time, skipped int, after Schedule) {
 	keep := int(onTime/time.Second) + 1
 	if s.Missed == All {
@@ -137,7 +137,7 @@ func (s Schedule) come(now time.Time) (slots []time.Time, skipped int, after Sch
 		return nil, 0, s
 	}
 	last := newest[len(newest)-1]
-	late := 0 // so many of the newest are missed
+	late := 0 // how many of the newest slots are missed
 	for late < len(newest) && !punctual(newest[late], last, now) {
 		late++
 	}
@@ -154,7 +154,7 @@ func (s Schedule) come(now time.Time) (slots []time.Time, skipped int, after Sch
 	return slots, count - len(slots), s
 }
 
-// punctual reports whether a slot is no more than a little late.
+// punctual reports whether a slot is at most slightly late.
 func punctual(slot, newest, now time.Time) bool {
 	age := now.Sub(slot)
 	return age <= onTime || slot.Equal(newest) && age <= newestOnTime

@@ -1,27 +1,27 @@
-// Package schedule says when recurring work is due. A schedule is a value: what it makes of a time is a function of the two,
-// so any number of processes that know the same schedule and the same clock come to the same slots.
+// Package schedule computes when recurring jobs are due. A [Schedule] is a value, and its slots are a function of the schedule and
+// the time. So all processes that read the same schedule and the same clock compute the same slots.
 //
 // # Slots
 //
-// A slot is an instant at which a job is due. One slot makes one job, whoever finds it: the job's idempotency key names the
-// schedule and the slot.
+// A slot is a point in time at which a job is due. One slot makes one job, however many processes find it, because the job's
+// idempotency key names the schedule and the slot.
 //
-// An interval (Every) counts from the second in which the schedule was made: the first slot is one interval later. It knows
-// no time zones and no summer time.
+// An interval (Every) counts from the second in which the schedule was made: the first slot is one interval later. Time zones
+// and summer time do not affect it.
 //
 // A cron expression has the five fields of crontab, or is one of @yearly, @monthly, @weekly, @daily and @hourly. As in crontab,
-// when both the day of the month and the day of the week are given, either will do. Beyond crontab, L is the last day of the
+// if both the day of the month and the day of the week are given, a day that matches one of them is enough. Beyond crontab, L is the last day of the
 // month, 15W the weekday nearest to the 15th, FRI#3 the third Friday and FRI#L the last one.
 //
 // # Summer time
 //
-// A cron expression is read on the clock on the wall of its zone:
+// A cron expression means the local time of its zone:
 //
-//   - What falls into an hour that the clock skips runs once, at the moment after the gap. Several slots in the gap, and one at the very
-//     moment after it, are one.
-//   - What falls into an hour that the clock shows twice runs once, the first time.
-//   - An expression that names every hour (* or 0-23) goes by time passed: it runs in both of the doubled hours, and has
-//     nothing to make up for after a gap.
+//   - A slot in an hour that the clock skips runs once, at the first moment after the gap. Several slots in the gap, and one at that
+//     moment, make one job.
+//   - A slot in an hour that the clock shows twice runs once, the first time.
+//   - An expression that names every hour (* or 0-23) follows elapsed time: it runs in both of the doubled hours and loses no slot
+//     in a gap.
 package schedule
 
 import (
@@ -34,16 +34,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Room is where schedules are kept as records, by their name.
+// Room is the room of the records that store schedules, by their names.
 const Room = "schedule"
 
-// Missed says what becomes of slots at which nobody was there.
+// Missed says what happens to slots that passed while no process was running.
 type Missed string
 
 const (
-	Skip Missed = "skip" // nothing
-	One  Missed = "one"  // one job makes up for all of them; what is meant when nothing is said
-	All  Missed = "all"  // each is made up for, the newest Most of them
+	Skip Missed = "skip" // they make no job
+	One  Missed = "one"  // one job replaces all of them; the default
+	All  Missed = "all"  // each of the newest Most slots makes its job
 )
 
 // Limits of a schedule.
@@ -59,29 +59,29 @@ type Schedule struct {
 	Name  string         `json:"name"`
 	Cron  string         `json:"cron,omitempty"`
 	Every time.Duration  `json:"every,omitempty"` // or an interval; exactly one of the two
-	Zone  string         `json:"zone,omitempty"`  // in which Cron is read: Europe/Berlin; UTC when empty
-	Draft holdfast.Draft `json:"draft"`           // without arguments its jobs get {"schedule", "slot"}
+	Zone  string         `json:"zone,omitempty"`  // the time zone of Cron, such as Europe/Berlin; UTC when empty
+	Draft holdfast.Draft `json:"draft"`           // if it has no arguments, its jobs get {"schedule", "slot"}
 
 	Missed Missed `json:"missed,omitempty"` // One when empty
-	Most   int    `json:"most,omitempty"`   // with All: at most so many; 10 when zero
+	Most   int    `json:"most,omitempty"`   // with All: the maximum number of missed slots; 10 when zero
 
-	// While it is paused its slots pass by: they are not made up for afterwards, whatever Missed says.
+	// Slots of a paused schedule make no job, also not afterwards, whatever Missed is.
 	Paused      bool      `json:"paused,omitempty"`
-	PausedUntil time.Time `json:"paused_until,omitzero"` // then it goes on by itself; zero: until a person says so
-	Actor       string    `json:"actor,omitempty"`       // who paused it
+	PausedUntil time.Time `json:"paused_until,omitzero"` // when the pause ends by itself; zero: when a person resumes it
+	Actor       string    `json:"actor,omitempty"`       // the person or program that paused it
 	Reason      string    `json:"reason,omitempty"`
 
 	CreatedAt time.Time `json:"created_at"`
-	Last      time.Time `json:"last,omitzero"` // the last slot that was dealt with; it never goes back
+	Last      time.Time `json:"last,omitzero"` // the last slot that was handled; it never moves back
 
-	RunNow int `json:"run_now,omitempty"` // how often somebody asked for a run out of turn,
-	Ran    int `json:"ran,omitempty"`     // and how many of these were made
+	RunNow int `json:"run_now,omitempty"` // how many extra runs were requested,
+	Ran    int `json:"ran,omitempty"`     // and how many of them were made
 
 	Runs    int `json:"runs,omitempty"`    // jobs it has made
-	Skipped int `json:"skipped,omitempty"` // slots that made none: missed ones, and those of a pause
+	Skipped int `json:"skipped,omitempty"` // slots that made no job: missed ones, and those of a pause
 }
 
-// Prepare fills in what was left to default and refuses a schedule that makes no sense, naming every problem at once. A zone
+// Prepare fills in defaults. It returns an error that names every problem of an invalid schedule. A zone
 // that is written into the expression (TZ=Europe/Berlin 0 9 * * *) becomes Zone, and @every becomes Every.
 func (s *Schedule) Prepare(now time.Time) error {
 	if s.CreatedAt.IsZero() {
@@ -108,7 +108,7 @@ func (s *Schedule) Prepare(now time.Time) error {
 	return errors.Join(p...)
 }
 
-// checkName goes by the rules for names, which drafts know.
+// checkName checks a name by the rules for names in drafts.
 func (s *Schedule) checkName(p *problems) {
 	probe := holdfast.Draft{Kind: "probe", Dependency: s.Name}
 	if s.Name == "" || probe.Prepare() != nil {
@@ -145,8 +145,8 @@ func (s *Schedule) checkDraft(p *problems) {
 	}
 }
 
-// Job is what a slot makes. However many processes find the slot, and even if the schedule was forgotten and made again, its
-// idempotency key lets one of them through.
+// Job returns the draft of a slot's job. The slot makes one job, however many processes enqueue the draft and even if the schedule was
+// removed and created again, because the idempotency key is the same.
 func (s Schedule) Job(slot time.Time) holdfast.Draft {
 	d, at := s.Draft, slot.UTC().Format(time.RFC3339Nano)
 	d.IdempotencyKey = "schedule/" + s.Name + "/" + at
@@ -156,7 +156,7 @@ func (s Schedule) Job(slot time.Time) holdfast.Draft {
 	return d
 }
 
-// Words says for people when it is due.
+// Words describes for people when the schedule is due.
 func (s Schedule) Words() string {
 	if s.Cron == "" {
 		return "every " + span(s.Every)
@@ -164,7 +164,7 @@ func (s Schedule) Words() string {
 	return fmt.Sprintf("cron %q in %s", s.Cron, orElse(s.Zone, "UTC"))
 }
 
-// span says a duration in the largest unit that divides it.
+// span formats a duration in the largest unit that divides it.
 func span(d time.Duration) string {
 	for _, unit := range []struct {
 		name string
@@ -186,7 +186,7 @@ func (s Schedule) Halted(now time.Time) bool {
 	return s.Paused && (s.PausedUntil.IsZero() || now.Before(s.PausedUntil))
 }
 
-// Resume ends a pause. The slots of the pause have passed by.
+// Resume ends a pause. The slots of the pause make no job.
 func (s Schedule) Resume(now time.Time) Schedule {
 	if s.Paused {
 		s, _ = s.pass(now)
@@ -203,7 +203,7 @@ func orElse[T comparable](given, otherwise T) T {
 	return given
 }
 
-// problems gathers what is wrong.
+// problems collects validation errors.
 type problems []error
 
 func (p *problems) add(format string, args ...any) { p.take(refuse(format, args...)) }

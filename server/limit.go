@@ -96,7 +96,7 @@ const (
 	badKeyEvery = 2 * time.Second
 )
 
-// newBadKeyLimit limits the bad keys of each address, so that nobody can guess keys.
+// newBadKeyLimit limits the bad keys of each address, so that keys cannot be guessed.
 func newBadKeyLimit() *limit.Rates { return &limit.Rates{Burst: badKeyBurst, Every: badKeyEvery} }
 
 // isLocal reports whether a request comes from this machine.

@@ -94,7 +94,7 @@ func number(path string) int {
 	return n
 }
 
-// install gets Debian's package, which would set up a cluster for everyday use unless it is told not to.
+// install gets Debian's package, which would set up a cluster for everyday use unless configured otherwise.
 func install() error {
 	if os.Getuid() == 0 {
 		declineCluster("/etc/postgresql-common")

@@ -12,8 +12,8 @@ import (
 const prefix = "holdfast-pg-"
 
 // temporaryDir makes a folder that tells whose it is, after removing those of processes that are gone. A server that
-// still runs without its folder ends itself within a minute, so nobody has to be killed by a number that may be
-// somebody else's by now.
+// still runs without its folder ends itself within a minute, so no process has to be killed by a process id that may
+// belong to another process by now.
 func temporaryDir() (string, error) {
 	removeLeftovers(os.TempDir())
 	dir, err := os.MkdirTemp("", prefix+strconv.Itoa(os.Getpid())+"-")

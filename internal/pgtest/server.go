@@ -46,7 +46,7 @@ type process struct {
 // temporary one. It returns when the server answers.
 //
 // The server ends with the process that started it. On Linux the kernel sees to that, even after a kill -9. Elsewhere a
-// server whose starter died without a Stop ends within a minute of the next Start of anybody, which removes its data.
+// server whose starter died without a Stop ends within a minute of the next Start by any process, which removes its data.
 func Start(dir string, o Options) (*Server, error) {
 	found, err := Ensure()
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Server) initialise() error {
 	return nil
 }
 
-// startOnFreePort tries ports until one is nobody else's. They lie below the range from which systems draw the ports of
+// startOnFreePort tries ports until one is free. They lie below the range from which systems draw the ports of
 // outgoing connections, so that no client can sit on the server's port while it is down.
 func (s *Server) startOnFreePort() error {
 	var err error
