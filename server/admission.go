@@ -13,8 +13,10 @@ import (
 )
 
 // How long a request waits for its turn: normalWait normally, overloadWait once requests have been waiting for a while without a break. Then the server is
-// overloaded, and an early refusal lets the client do something better than wait.
+// overloaded, and an early refusal lets the client do something better than wait. A vital request has nothing better to do: it waits for vitalWait, which is
+// shorter than the time after which a worker must have renewed a lease of 30 s again.
 const (
+	vitalWait    = 5 * time.Second
 	normalWait   = 500 * time.Millisecond
 	overloadWait = 25 * time.Millisecond
 	overloadFor  = time.Second // after a request was refused
@@ -74,7 +76,7 @@ func (c *admission) overloaded(vital bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.waiters(vital)
-	if len(l.waiting) <= c.capacity/4 || !l.congested() {
+	if vital && len(l.waiting) < waitersPerSlot*c.capacity || len(l.waiting) <= c.capacity/4 || !l.congested() {
 		return false
 	}
 	l.rejectedAt = time.Now()
@@ -94,7 +96,10 @@ func (c *admission) enter(ctx context.Context, vital bool) error {
 		l.since = time.Now()
 	}
 	patience := normalWait
-	if l.congested() {
+	switch {
+	case vital:
+		patience = vitalWait
+	case l.congested():
 		patience = overloadWait
 	}
 	if len(l.waiting) >= waitersPerSlot*c.capacity {

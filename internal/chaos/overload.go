@@ -25,7 +25,7 @@ type OverloadReport struct {
 	After    float64 `json:"after"`   // the same after the overload
 	Offered  float64 `json:"offered"` // jobs per second that were sent under overload
 	Goodput  float64 `json:"goodput"` // jobs per second that were acknowledged under overload
-	Ratio    float64 `json:"ratio"`   // of goodput to the mean of peak and after, because other load on the machine may vary
+	Ratio    float64 `json:"ratio"`   // of goodput to the throughput just before and after: the median of the rounds
 	Taken    int     `json:"taken"`   // requests acknowledged under overload
 	Refused  int     `json:"refused"` // requests refused with Retry-After
 	Renewals int     `json:"renewals"`
@@ -74,33 +74,68 @@ func Overload(ctx context.Context, c Config, each int) (report OverloadReport, e
 	return report, err
 }
 
-// overload measures the throughput before, during and after the overload.
-func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) (err error) {
+// overload alternates between a steady and ten times the load, in rounds of about 15 seconds. Each round is compared with the throughput just before and just
+// after it, and the median counts: other load on the machine, which comes and goes in the course of a minute, then affects both sides alike.
+func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) error {
 	if _, err := l.measure(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
 		return err
 	}
-	duration := time.Duration(max(2, c.Seconds/4)) * time.Second
-	if report.Peak, err = l.measure(ctx, report, duration); err != nil {
+	rounds := max(1, c.Seconds/15)
+	steady := max(2*time.Second, time.Duration(c.Seconds)*time.Second/time.Duration(4*rounds))
+	before, err := l.measure(ctx, report, steady)
+	if err != nil {
 		return err
 	}
+	report.Peak = before
 	c.logf("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, steadyClients, overloadClients, overloadFactor)
 	kept, err := l.holdLeases(ctx)
 	if err != nil {
 		return err
 	}
-	err = l.offer(ctx, overloadClients, overloadFactor*report.Peak/float64(l.each), time.Duration(c.Seconds)*time.Second)
-	kept.stop()
-	if err != nil {
-		return err
+	defer kept.stop()
+	sum := overloadSum{each: l.each}
+	for range rounds {
+		if err := l.offer(ctx, overloadClients, overloadFactor*before/float64(l.each), time.Duration(c.Seconds)*time.Second/time.Duration(rounds)); err != nil {
+			return err
+		}
+		goodput := l.goodput()
+		sum.add(l)
+		report.Rude += l.invalid
+		if report.After, err = l.measure(ctx, report, steady); err != nil {
+			return err
+		}
+		sum.ratios = append(sum.ratios, goodput/max(1, (before+report.After)/2))
+		before = report.After
 	}
+	kept.stop()
 	report.Renewals, report.Unkept, report.RenewalMaxMS = kept.renewals, kept.failed, kept.slowest.Milliseconds()
 	l.problems = append(l.problems, kept.problems...)
-	report.Goodput, report.Offered = l.goodput(), float64(int64(l.each)*l.asked.Load())/l.lasted.Seconds()
-	report.Taken, report.Refused, report.Rude = len(l.taken), len(l.refused), report.Rude+l.invalid
-	report.TakenP99MS, report.RefusedP99MS = p99(l.taken), p99(l.refused)
-	report.After, err = l.measure(ctx, report, duration)
-	report.Ratio = report.Goodput / max(1, (report.Peak+report.After)/2)
-	return err
+	sum.report(report)
+	return nil
+}
+
+// An overloadSum adds up the rounds of an overload run.
+type overloadSum struct {
+	each           int
+	asked          int64
+	lasted         time.Duration
+	taken, refused []time.Duration
+	ratios         []float64
+}
+
+func (s *overloadSum) add(l *load) {
+	s.asked += l.asked.Load()
+	s.lasted += l.lasted
+	s.taken, s.refused = append(s.taken, l.taken...), append(s.refused, l.refused...)
+}
+
+func (s *overloadSum) report(r *OverloadReport) {
+	r.Goodput = float64(s.each*len(s.taken)) / s.lasted.Seconds()
+	r.Offered = float64(int64(s.each)*s.asked) / s.lasted.Seconds()
+	r.Taken, r.Refused = len(s.taken), len(s.refused)
+	r.TakenP99MS, r.RefusedP99MS = p99(s.taken), p99(s.refused)
+	slices.Sort(s.ratios)
+	r.Ratio = (s.ratios[(len(s.ratios)-1)/2] + s.ratios[len(s.ratios)/2]) / 2
 }
 
 // measure measures how many jobs per second are acknowledged to a small number of clients.
