@@ -133,7 +133,7 @@ func printIntroduction(out io.Writer, s *serverProcess, gateway string) {
   console  %s   open it in a browser
 
   Demo jobs call a gateway that is unreliable. What to look at:
-    Failures      many failures, but few error groups
+    Errors        many failures, but few error groups
     Breakers      billing is down for 40 seconds of every 80: its jobs are held, none is lost
     Dead letters  jobs that gave up; when billing is up again, redrive its jobs
     Groups        "Spring postcards" is partial: retry its failed members, the ink is in stock now
