@@ -111,7 +111,8 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 	}
 }
 
-// An eventData is the data of a CloudEvent: an event whose duration is a text such as 1.5s.
+// An eventData is the data of a CloudEvent: an event whose duration is a text such as 1.5s. notify.Payload writes this form; a client does not import notify,
+// because that would link the engine into every client.
 type eventData struct {
 	holdfast.Event
 	Took string `json:"took"`

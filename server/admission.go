@@ -13,8 +13,8 @@ import (
 )
 
 // How long a request waits for its turn: normalWait normally, overloadWait once requests have been waiting for a while without a break. Then the server is
-// overloaded, and an early refusal lets the client do something better than wait. A vital request has nothing better to do: it waits for vitalWait, which is
-// shorter than the time after which a worker must have renewed a lease of 30 s again.
+// overloaded, and an early refusal lets the client do something better than wait. A vital request (claim, renewal or
+// outcome) waits for vitalWait: a refused renewal can cost a lease. This is shorter than the 10 s between two renewals of a lease of 30 s.
 const (
 	vitalWait    = 5 * time.Second
 	normalWait   = 500 * time.Millisecond

@@ -70,7 +70,7 @@ func (l life) attempts() int {
 // code returns the code of the last failure.
 func (l life) code() string { return l.failures[len(l.failures)-1].Failure.Code }
 
-// undefined adds the codes of its failures that the set's taxonomy does not define.
+// undefined adds to codes the codes of the life's failures that the set's taxonomy does not define.
 func (l life) undefined(s *Set, codes map[string]bool) {
 	for _, a := range l.failures {
 		if !s.defines(a.Failure.Code) {
@@ -79,8 +79,8 @@ func (l life) undefined(s *Set, codes map[string]bool) {
 	}
 }
 
-// defines reports whether the set's taxonomy says what a code means. A copy of UNKNOWN under another name does not: it stands
-// in for a code that was accepted without its definition.
+// defines reports whether the set's taxonomy says what a code means. A copy of UNKNOWN under another name does not:
+// ops.Accepting makes such copies for codes that a caller allows without a definition.
 func (s *Set) defines(name string) bool {
 	code, known := s.known().Code(name)
 	unknown, _ := s.known().Code("UNKNOWN")
