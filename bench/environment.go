@@ -74,22 +74,34 @@ func (g *environment) close() {
 	}
 }
 
-// run measures one entry once.
-func (g *environment) run(ctx context.Context, e *entry) (measure.Result, error) {
+// run measures one entry once. It also returns how many cores other programs used meanwhile.
+func (g *environment) run(ctx context.Context, e *entry) (r measure.Result, others float64, err error) {
 	store, server, clean, err := g.openStore(ctx, e)
 	if err != nil {
-		return measure.Result{}, err
+		return r, 0, err
 	}
 	defer clean()
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	flags := append([]string{"-workload", e.workload, "-store", store, "-jobs", strconv.Itoa(e.jobs), "-server", strconv.Itoa(server)}, e.flags...)
-	others := watch(server)
+	count := watch(server)
 	r, used, err := g.start(ctx, e.program, flags)
-	if err == nil {
-		e.others = append(e.others, others(used))
+	return r, count(used), err
+}
+
+// awaitQuiet returns when other programs have used few cores for two seconds, and after a minute at the latest.
+func awaitQuiet(ctx context.Context) {
+	for range 30 {
+		begin, busy := time.Now(), measure.Busy()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(2 * time.Second):
+		}
+		if (measure.Busy()-busy)/time.Since(begin).Seconds() <= maxOtherCores {
+			return
+		}
 	}
-	return r, err
 }
 
 // watch starts to measure how many cores other programs use: all CPU time that is neither the contender's nor its database server's.
@@ -110,13 +122,16 @@ func (g *environment) start(ctx context.Context, name string, flags []string) (r
 	cmd.WaitDelay = 5 * time.Second
 	endWithParent(cmd)
 	out, err := cmd.Output()
+	if cmd.ProcessState != nil {
+		used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("it took longer than %v", runTimeout)
 		}
-		return r, 0, err
+		return r, used, err
 	}
-	return r, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), json.Unmarshal(out, &r)
+	return r, used, json.Unmarshal(out, &r)
 }
 
 // openStore finds or creates the store of a run. It also returns the process id of the database server.

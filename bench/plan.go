@@ -26,6 +26,7 @@ type entry struct {
 	minor    bool   // it has no target, so it runs fewer rounds
 	results  []measure.Result
 	others   []float64 // cores that other programs used, run by run
+	repeated int       // runs that were discarded because other programs were busy
 	failures []string
 }
 

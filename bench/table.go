@@ -130,16 +130,17 @@ func printTargets(to io.Writer, verdicts []verdict) (missing int) {
 // otherLoad describes the load of other programs during the runs.
 func otherLoad(contests []*contest) string {
 	var all []float64
+	repeated := 0
 	for _, c := range contests {
 		for _, e := range c.entries {
-			all = append(all, e.others...)
+			all, repeated = append(all, e.others...), repeated+e.repeated
 		}
 	}
 	if len(all) == 0 {
 		return ""
 	}
 	slices.Sort(all)
-	text := fmt.Sprintf("Cores used by other programs: %.1f (median), %.1f (maximum).", median(all), all[len(all)-1])
+	text := fmt.Sprintf("Cores used by other programs: %.1f (median), %.1f (maximum). Rounds repeated because they used more than %.1f: %d.", median(all), all[len(all)-1], maxOtherCores, repeated)
 	if median(all) > maxOtherCores {
 		text += " THE MACHINE WAS BUSY: repeat this when it is idle."
 	}
