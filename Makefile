@@ -22,7 +22,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo convert test lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert test lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,9 +30,6 @@ help: ## list the targets
 run: ## serve a demo on a temporary store, with an outage in progress: open the printed console address in a browser
 	@$(GO) build -o bin/ ./cmd/holdfast
 	@bin/holdfast serve --demo
-
-demo: ## watch jobs fail and recover, and a group of jobs end, in the terminal: about a minute, no setup
-	@$(GO) run ./cmd/holdfast demo
 
 convert: ## run the converter, an application on Holdfast: PDF to XML, in a browser at http://127.0.0.1:4750
 	@cd apps && $(GO) build -o ../bin/ ./convert
@@ -49,8 +46,8 @@ test: postgres programs lint vulncheck cross ## run all checks: style, static an
 lint: ## run gofmt, go vet and staticcheck
 	@unformatted="$$(gofmt -l . )"; if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted; run 'make format':"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(STATICCHECK) ./...
+	$(GO) vet -tags chaos ./...
+	$(STATICCHECK) -tags chaos ./...
 	cd apps && $(GO) vet ./... && $(STATICCHECK) ./...
 	cd internal/browsertest && $(GO) vet ./... && $(STATICCHECK) ./...
 	@for module in $(BENCHES); do \
@@ -84,14 +81,14 @@ screenshots: programs ## take screenshots of the console in a real browser for d
 	cd internal/browsertest && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console
 
 chaos: postgres ## kill, freeze and disconnect real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
-	@$(GO) build -o bin/ ./cmd/holdfast
-	bin/holdfast chaos --store sqlite --seconds $(SECONDS)
-	bin/holdfast chaos --store postgres --seconds $(SECONDS)
-	bin/holdfast chaos redrive --store sqlite --jobs $(JOBS)
-	bin/holdfast chaos redrive --store postgres --jobs $(JOBS)
-	bin/holdfast chaos servers --store sqlite --seconds $(SECONDS)
-	bin/holdfast chaos servers --store postgres --servers 2 --seconds $(SECONDS)
-	bin/holdfast chaos overload --seconds 60
+	@$(GO) build -tags chaos -o bin/holdfast-chaos ./cmd/holdfast
+	bin/holdfast-chaos chaos --store sqlite --seconds $(SECONDS)
+	bin/holdfast-chaos chaos --store postgres --seconds $(SECONDS)
+	bin/holdfast-chaos chaos redrive --store sqlite --jobs $(JOBS)
+	bin/holdfast-chaos chaos redrive --store postgres --jobs $(JOBS)
+	bin/holdfast-chaos chaos servers --store sqlite --seconds $(SECONDS)
+	bin/holdfast-chaos chaos servers --store postgres --servers 2 --seconds $(SECONDS)
+	bin/holdfast-chaos chaos overload --seconds 60
 	$(GO) test -timeout 30m -count 1 -v ./internal/chaos -run 'TestEveryEventIsDelivered|TestTwentySchedulers|TestAGroupWhose|TestAReaderThatStops' -args -chaos.events $(EVENTS)
 
 mutants: postgres ## apply known defects one at a time, and check that the tests find each

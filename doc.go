@@ -1,31 +1,30 @@
-// Package holdfast defines the types and interfaces of a background-job engine that is built around failure.
+// Package holdfast is a background-job engine that is built around failure: every failed job has one code, one decision and one
+// visible history.
 //
-// A [Draft] is a job before it is stored. [Enqueue] makes it durable as a [Job]. A worker claims due jobs and holds each
-// under a [Lease], a right to run it for a limited time. When the attempt ends, the worker reports the result as a
-// [Settlement], and the store ends the lease and moves the job to its next state in one transaction. A [Store] is the only
-// place where jobs change.
+// This package has what every program needs: a [Draft] is a job before it is stored, and [Enqueue] makes it durable as a [Job].
 //
 //	type Welcome struct{ Email string }
 //
 //	func (Welcome) Kind() string { return "welcome" }
 //
-//	jobs, err := store.Open(ctx, "jobs.db") // or postgres://user@host/name
+//	jobs, err := anystore.Open(ctx, "jobs.db") // or postgres://user@host/name
 //	receipt, err := holdfast.Enqueue(ctx, jobs, Welcome{Email: "ada@example.org"}, func(d *holdfast.Draft) {
 //		d.Queue, d.Delay = "mail", time.Minute
 //	})
 //
-// This package holds no logic besides the validation of its own types. Four other packages act on them:
+// Other packages do the work:
 //
-//   - failure decides what happens after an attempt: complete, retry or fail for good;
 //   - engine claims jobs, runs handlers and settles attempts;
-//   - store keeps jobs in an SQLite file or a PostgreSQL database;
-//   - ops is what operators and their tools use: explain, retry, cancel, pause, redrive.
+//   - failure decides what happens after an attempt: complete, retry or fail for good;
+//   - store defines what a store does; store/sqlite and store/postgres do it, store/anystore opens either;
+//   - ops is what operators and their tools use: explain, retry, cancel, pause, redrive;
+//   - client does the same through a server.
 //
 // # Guarantees
 //
-// A store acknowledges a job after it is durable. Each claim gives the job a new token, and the store refuses a settlement
-// with an old token, so the result of a worker that lost its lease is never applied. A handler may run more than once
-// for the same job: write handlers so that a repeated run is harmless.
+// A store acknowledges a job after it is durable. Each claim gives the job a new token, and the store refuses a result with an
+// old token, so the result of a worker that lost its lease is never applied. A handler may run more than once for the same job:
+// write handlers so that a repeated run is harmless.
 //
 // # Errors
 //

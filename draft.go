@@ -1,32 +1,18 @@
 package holdfast
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
-// Limits of a draft. Draft.Prepare checks them before anything is written.
-const (
-	MaxArgs  = 1 << 20 // bytes of the arguments, and of a result
-	MaxName  = 128     // bytes of a kind, queue or dependency name
-	MaxKey   = 255     // bytes of an owner, a tag, a unique key or an idempotency key
-	MaxTags  = 32
-	MaxAfter = 1000 // jobs in Draft.After
-	MaxDelay = 100 * 365 * 24 * time.Hour
-
-	MaxReason     = 1000     // bytes of the reason of an intervention
-	MaxCheckpoint = 64 << 10 // bytes of a checkpoint
-
-	DefaultQueue = "default"
-)
+// DefaultQueue is the queue of a draft that names none.
+const DefaultQueue = "default"
 
 // Args are the typed arguments of a job: a value that marshals to JSON and names its kind.
 type Args interface{ Kind() string }
@@ -96,27 +82,9 @@ type Receipt struct {
 func NewDraft(args Args) (Draft, error) {
 	body, err := json.Marshal(args)
 	if err != nil {
-		return Draft{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("the arguments of %q cannot be marshalled to JSON: %v", args.Kind(), err), Cause: err}
+		return Draft{}, &Error{Err: ErrInvalid, Message: fmt.Sprintf("the arguments of %q cannot be marshalled to JSON: %v", args.Kind(), err), Cause: err}
 	}
 	return Draft{Kind: args.Kind(), Args: body, fromNewDraft: body}, nil
-}
-
-// Enqueue stores one job. It returns after the job is durable. With store.In(tx) as the destination the job becomes part of
-// the caller's transaction and exists if and when that commits:
-// Enqueue(ctx, store.In(tx), args). Options change the draft before it is validated. Errors are those of Enqueuer.Enqueue.
-func Enqueue(ctx context.Context, to Enqueuer, args Args, options ...func(*Draft)) (Receipt, error) {
-	draft, err := NewDraft(args)
-	if err != nil {
-		return Receipt{}, err
-	}
-	for _, option := range options {
-		option(&draft)
-	}
-	receipts, err := to.Enqueue(ctx, []Draft{draft})
-	if err != nil {
-		return Receipt{}, err
-	}
-	return receipts[0], nil
 }
 
 // Prepare sets defaults and validates the draft. The error wraps ErrInvalid and names every problem. Stores call Prepare on each
@@ -138,63 +106,63 @@ func (d *Draft) prepare() error {
 	if len(d.Args) == 0 {
 		d.Args = json.RawMessage("null")
 	}
-	var p problems
-	p.name("kind", d.Kind)
-	p.name("queue", d.Queue)
+	var p check.Problems
+	p.Name("kind", d.Kind)
+	p.Name("queue", d.Queue)
 	d.checkArgs(&p)
 	if d.Delay != 0 || d.ExpireIn != 0 || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
 		d.checkTimes(&p)
 	}
-	if len(d.Tags) > MaxTags {
-		p.add("%d tags: the limit is %d", len(d.Tags), MaxTags)
+	if len(d.Tags) > check.MaxTags {
+		p.Add("%d tags: the limit is %d", len(d.Tags), check.MaxTags)
 	}
 	for _, tag := range d.Tags {
-		p.text("tag", tag)
+		p.Text("tag", tag)
 		if tag == "" {
-			p.add("empty tag: remove it")
+			p.Add("empty tag: remove it")
 		}
 	}
 	if d.Dependency != "" {
-		p.name("dependency", d.Dependency)
+		p.Name("dependency", d.Dependency)
 	}
-	p.text("owner", d.Owner)
-	p.text("unique key", d.UniqueKey)
-	p.text("idempotency key", d.IdempotencyKey)
-	p.text("trace", d.Trace)
+	p.Text("owner", d.Owner)
+	p.Text("unique key", d.UniqueKey)
+	p.Text("idempotency key", d.IdempotencyKey)
+	p.Text("trace", d.Trace)
 	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
-		p.add("max attempts %d: give a positive number, or 0 to leave it to the policy", d.MaxAttempts)
+		p.Add("max attempts %d: give a positive number, or 0 to leave it to the policy", d.MaxAttempts)
 	}
 	d.checkAfter(&p)
-	if d.RetryWithin < 0 || d.RetryWithin > MaxDelay {
-		p.add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
+	if d.RetryWithin < 0 || d.RetryWithin > check.MaxDelay {
+		p.Add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}
-	return errors.Join(p...)
+	return p.Err(invalid)
 }
 
-func (d *Draft) checkArgs(p *problems) {
+func (d *Draft) checkArgs(p *check.Problems) {
 	switch {
-	case len(d.Args) > MaxArgs:
-		p.add("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), MaxArgs)
+	case len(d.Args) > check.MaxArgs:
+		p.Add("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), check.MaxArgs)
 	case !d.marshalled() && !json.Valid(d.Args):
-		p.add("arguments are not valid JSON")
+		p.Add("arguments are not valid JSON")
 	case !utf8.Valid(d.Args):
-		p.add("arguments are not valid UTF-8")
+		p.Add("arguments are not valid UTF-8")
 	}
 }
 
-func (d *Draft) checkAfter(p *problems) {
+func (d *Draft) checkAfter(p *check.Problems) {
 	if len(d.After) == 0 {
 		return
 	}
 	if d.Group.IsZero() {
-		p.add("a job that waits for others without a group: name the group they all belong to")
+		p.Add("a job that waits for others without a group: name the group they all belong to")
 	}
-	if len(d.After) > MaxAfter {
-		p.add("%d jobs to wait for: the limit is %d; put them into a group of their own and make this job its continuation", len(d.After), MaxAfter)
+	if len(d.After) > check.MaxAfter {
+		p.Add("%d jobs to wait for: the limit is %d; put them into a group of their own and make this job its continuation", len(d.After), check.MaxAfter)
 	}
 	for i, id := range d.After {
 		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
-			p.add("waiting for %v: name each other member once", id)
+			p.Add("waiting for %v: name each other member once", id)
 		}
 	}
 }
@@ -205,84 +173,24 @@ func (d *Draft) marshalled() bool {
 	return len(d.Args) > 0 && len(d.Args) == len(d.fromNewDraft) && &d.Args[0] == &d.fromNewDraft[0]
 }
 
-func (d *Draft) checkTimes(p *problems) {
+func (d *Draft) checkTimes(p *check.Problems) {
 	now := time.Now()
 	if d.Delay != 0 && !d.RunAt.IsZero() {
-		p.add("both a delay and a run time: give one")
+		p.Add("both a delay and a run time: give one")
 	}
 	if d.ExpireIn != 0 && !d.ExpireAt.IsZero() {
-		p.add("both an expiry delay and an expiry time: give one")
+		p.Add("both an expiry delay and an expiry time: give one")
 	}
-	if d.Delay < 0 || d.Delay > MaxDelay {
-		p.add("delay %v: give a duration between 0 and 100 years", d.Delay)
+	if d.Delay < 0 || d.Delay > check.MaxDelay {
+		p.Add("delay %v: give a duration between 0 and 100 years", d.Delay)
 	}
-	if d.ExpireIn < 0 || d.ExpireIn > MaxDelay {
-		p.add("expiry %v: give a duration between 0 and 100 years", d.ExpireIn)
+	if d.ExpireIn < 0 || d.ExpireIn > check.MaxDelay {
+		p.Add("expiry %v: give a duration between 0 and 100 years", d.ExpireIn)
 	}
-	if !d.RunAt.IsZero() && d.RunAt.Sub(now).Abs() > MaxDelay {
-		p.add("run time %v: give an instant within 100 years", d.RunAt)
+	if !d.RunAt.IsZero() && d.RunAt.Sub(now).Abs() > check.MaxDelay {
+		p.Add("run time %v: give an instant within 100 years", d.RunAt)
 	}
-	if !d.ExpireAt.IsZero() && d.ExpireAt.Sub(now).Abs() > MaxDelay {
-		p.add("expiry time %v: give an instant within 100 years", d.ExpireAt)
+	if !d.ExpireAt.IsZero() && d.ExpireAt.Sub(now).Abs() > check.MaxDelay {
+		p.Add("expiry time %v: give an instant within 100 years", d.ExpireAt)
 	}
-}
-
-// problems collects validation errors. A valid value allocates nothing, because drafts and settlements are checked by the
-// thousand.
-type problems []error
-
-func (p *problems) add(format string, args ...any) {
-	*p = append(*p, &Error{Kind: ErrInvalid, Message: fmt.Sprintf(format, args...)})
-}
-
-// name accepts names that are safe in a URL, a metric label, a file name and a terminal.
-func (p *problems) name(what, name string) {
-	ok := name != "" && len(name) <= MaxName
-	for i := 0; i < len(name) && ok; i++ {
-		c := name[i]
-		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
-	}
-	if !ok {
-		p.add("%s %.140q: use 1 to %d letters, digits and _ - . : /", what, name, MaxName)
-	}
-}
-
-const noActor = "no actor: name the person or program that makes the change"
-
-// actor checks the actor and the reason of an intervention. The actor is required.
-func (p *problems) actor(actor, reason string) {
-	if actor == "" {
-		p.add(noActor)
-	}
-	p.text("actor", actor)
-	if !plainText(reason, MaxReason) {
-		p.add("reason %.60q: use at most %d bytes of UTF-8 without control characters", reason, MaxReason)
-	}
-}
-
-func (p *problems) text(what, text string) {
-	if !plainText(text, MaxKey) {
-		p.add("%s %.60q: use at most %d bytes of UTF-8 without control characters", what, text, MaxKey)
-	}
-}
-
-// plainText reports whether text has at most limit bytes and is PlainText.
-func plainText(text string, limit int) bool { return len(text) <= limit && PlainText(text) }
-
-// PlainText reports whether text is valid UTF-8 without characters that control output instead of being shown: control characters
-// (C0, C1), line and paragraph separators, and bidirectional controls. Owners, tags, keys and names must be plain text, because
-// people read them in terminals and on pages.
-func PlainText(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c < ' ' || c == 0x7f {
-			return false
-		} else if c >= utf8.RuneSelf {
-			return utf8.ValidString(text) && !strings.ContainsFunc(text[i:], controlsOutput)
-		}
-	}
-	return true
-}
-
-func controlsOutput(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -28,7 +28,7 @@ var (
 
 // An Error is one of the errors above with a message that says what happened and what to do.
 type Error struct {
-	Kind    error  // one of the errors above
+	Err     error  // one of the errors above
 	Message string // one line for people; never contains a path, a password or a stack
 	Job     ID     // the job that caused the conflict, if there is one
 	Cause   error  // the underlying error, for errors.Is and logs
@@ -42,7 +42,9 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns Kind and, if set, Cause.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
-		return []error{e.Kind}
+		return []error{e.Err}
 	}
-	return []error{e.Kind, e.Cause}
+	return []error{e.Err, e.Cause}
 }
+
+func invalid(message string) error { return &Error{Err: ErrInvalid, Message: message} }

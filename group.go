@@ -2,8 +2,9 @@ package holdfast
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
+
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // A GroupState is the state of a group. It follows from the states of the members.
@@ -22,9 +23,9 @@ const (
 // Settled reports whether the group has an outcome in its current generation.
 func (s GroupState) Settled() bool { return s != "" && s != GroupOpen && s != GroupProcessing }
 
-// A Group is a set of jobs that end together. A program creates it (Enqueuer.Gather), enqueues drafts that name it
-// (Draft.Group) and seals it (Enqueuer.Seal); after that it takes no more members. When every member has ended,
-// Grouper.Conclude settles the outcome exactly once per generation, in one transaction with the event and the continuation jobs.
+// A Group is a set of jobs that end together. A program creates it (Enqueuer.CreateGroup), enqueues drafts that name it
+// (Draft.Group) and seals it (Enqueuer.SealGroup); after that it takes no more members. When every member has ended,
+// the store settles the outcome exactly once per generation, in one transaction with the event and the continuation jobs.
 // A manual retry or redrive of a member starts a new generation: the group is processing again and settles again.
 type Group struct {
 	ID     ID     `json:"id"` // Prepare makes one when zero
@@ -86,42 +87,42 @@ func (g *Group) Prepare() error {
 	if g.ID.IsZero() {
 		g.ID = NewID()
 	}
-	var p problems
-	p.text("group name", g.Name)
-	p.text("owner", g.Owner)
+	var p check.Problems
+	p.Text("group name", g.Name)
+	p.Text("owner", g.Owner)
 	if err := (&Draft{Owner: g.Owner}).Reserved(); err != nil {
-		p = append(p, err)
+		p.Add("%v", err)
 	}
 	if g.Quorum < 0 || g.Quorum > 100_000_000 {
-		p.add("a quorum of %d: give the number of members that must complete, or 0 for all", g.Quorum)
+		p.Add("a quorum of %d: give the number of members that must complete, or 0 for all", g.Quorum)
 	}
 	if g.Parent == g.ID {
-		p.add("a group cannot be its own parent: name another parent")
+		p.Add("a group cannot be its own parent: name another parent")
 	}
 	times := Draft{ExpireIn: g.ExpireIn, ExpireAt: g.ExpireAt}
 	times.checkTimes(&p)
-	if len(g.Then) > MaxTags {
-		p.add("%d continuations: the limit is %d", len(g.Then), MaxTags)
+	if len(g.Then) > check.MaxTags {
+		p.Add("%d continuations: the limit is %d", len(g.Then), check.MaxTags)
 	}
 	for i := range g.Then {
 		t := &g.Then[i]
 		switch t.On {
 		case "", GroupReady, GroupPartial, GroupFailed, GroupCancelled, GroupExpired:
 		default:
-			p.add("a continuation on %.40q: use ready, partial, failed, cancelled or expired, or leave it empty", t.On)
+			p.Add("a continuation on %.40q: use ready, partial, failed, cancelled or expired, or leave it empty", t.On)
 		}
 		if !t.Draft.Group.IsZero() || len(t.Draft.After) > 0 || !t.Draft.ID.IsZero() {
-			p.add("a continuation with an id, a group or jobs to wait for: remove them")
+			p.Add("a continuation with an id, a group or jobs to wait for: remove them")
 		}
 		draft := t.Draft
 		if err := draft.Prepare(); err != nil {
-			p.add("continuation %d: %v", i+1, err)
+			p.Add("continuation %d: %v", i+1, err)
 		}
 	}
-	if body, err := json.Marshal(g.Then); err != nil || len(body) > MaxArgs {
-		p.add("continuations of %d bytes: the limit is %d", len(body), MaxArgs)
+	if body, err := json.Marshal(g.Then); err != nil || len(body) > check.MaxArgs {
+		p.Add("continuations of %d bytes: the limit is %d", len(body), check.MaxArgs)
 	}
-	return errors.Join(p...)
+	return p.Err(invalid)
 }
 
 // Continuations returns the drafts to enqueue for the group's current state, with default arguments and owner filled in.
@@ -142,14 +143,4 @@ func (g *Group) Continuations() []Draft {
 		drafts = append(drafts, d)
 	}
 	return drafts
-}
-
-// A GroupFilter selects groups. Zero fields match everything.
-type GroupFilter struct {
-	State  GroupState
-	Owner  string
-	Name   string
-	Parent ID
-	Limit  int    // page size: at most 200; 50 when zero
-	Cursor string // from the previous page
 }

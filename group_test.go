@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAnOutcomeIsAFunctionOfTheMembers(t *testing.T) {
@@ -97,8 +98,8 @@ func manyIDs(n int) (ids []holdfast.ID) {
 
 func TestTheFirstMatchingRetentionRuleApplies(t *testing.T) {
 	now := time.Now()
-	p := holdfast.Purge{Scan: 1, Rules: []holdfast.Retain{
-		{Name: "keep-invoices", Kind: "invoice", For: holdfast.Forever},
+	p := store.Purge{Scan: 1, Rules: []store.RetentionRule{
+		{Name: "keep-invoices", Kind: "invoice", For: store.Forever},
 		{Name: "complete", State: holdfast.Complete, For: time.Hour},
 		{Name: "at-once", Owner: "bob", For: 0},
 		{Name: "partial", Group: holdfast.GroupPartial, For: time.Hour},
@@ -109,17 +110,17 @@ func TestTheFirstMatchingRetentionRuleApplies(t *testing.T) {
 	}
 	old := now.Add(-2 * time.Hour)
 	for _, c := range []struct {
-		stone holdfast.Tombstone
+		stone store.Tombstone
 		rule  string
 		purge bool
 	}{
-		{holdfast.Tombstone{Kind: "invoice", State: holdfast.Complete, FinishedAt: old}, "keep-invoices", false},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Complete, FinishedAt: old}, "complete", true},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Complete, FinishedAt: now.Add(-time.Hour + time.Second)}, "complete", false},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Failed, Owner: "bob", FinishedAt: now}, "at-once", true},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Failed, GroupState: holdfast.GroupPartial, FinishedAt: old}, "partial", true},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Failed, Code: "GONE", FinishedAt: old}, "code", true},
-		{holdfast.Tombstone{Kind: "mail", State: holdfast.Failed, FinishedAt: old}, "", false},
+		{store.Tombstone{Kind: "invoice", State: holdfast.Complete, FinishedAt: old}, "keep-invoices", false},
+		{store.Tombstone{Kind: "mail", State: holdfast.Complete, FinishedAt: old}, "complete", true},
+		{store.Tombstone{Kind: "mail", State: holdfast.Complete, FinishedAt: now.Add(-time.Hour + time.Second)}, "complete", false},
+		{store.Tombstone{Kind: "mail", State: holdfast.Failed, Owner: "bob", FinishedAt: now}, "at-once", true},
+		{store.Tombstone{Kind: "mail", State: holdfast.Failed, GroupState: holdfast.GroupPartial, FinishedAt: old}, "partial", true},
+		{store.Tombstone{Kind: "mail", State: holdfast.Failed, Code: "GONE", FinishedAt: old}, "code", true},
+		{store.Tombstone{Kind: "mail", State: holdfast.Failed, FinishedAt: old}, "", false},
 	} {
 		if rule, purge := p.Decide(c.stone, now); rule != c.rule || purge != c.purge {
 			t.Errorf("%+v: %q, %v", c.stone, rule, purge)
@@ -128,7 +129,7 @@ func TestTheFirstMatchingRetentionRuleApplies(t *testing.T) {
 }
 
 func TestInvalidRetentionRulesAreRefused(t *testing.T) {
-	p := holdfast.Purge{Rules: []holdfast.Retain{{Name: "no name!", For: -2}, {Name: "live", State: holdfast.Queued}, {Name: "open", Group: holdfast.GroupOpen}}}
+	p := store.Purge{Rules: []store.RetentionRule{{Name: "no name!", For: -2}, {Name: "live", State: holdfast.Queued}, {Name: "open", Group: holdfast.GroupOpen}}}
 	err := p.Check()
 	for _, problem := range []string{"no name!", "-1 for ever", "only ended jobs", "open", "a scan of 0 jobs"} {
 		if err == nil || !strings.Contains(err.Error(), problem) {

@@ -44,7 +44,7 @@ func ParseID(s string) (ID, error) {
 			return id, nil
 		}
 	}
-	return ID{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("%.40q is not a job id: expected the form 01890a5d-ac96-774b-bcce-b302099a8057", s)}
+	return ID{}, &Error{Err: ErrInvalid, Message: fmt.Sprintf("%.40q is not a job id: expected the form 01890a5d-ac96-774b-bcce-b302099a8057", s)}
 }
 
 // String returns the canonical form.

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"github.com/holdfastdev/holdfast/internal/check"
 	"strings"
 )
 
@@ -18,20 +19,20 @@ const (
 // names that callers give. Only Change.Deliver may use reserved names.
 func (d *Draft) Reserved() error {
 	kind, queue, owner := d.Kind, d.Queue, d.Owner
-	var p problems
+	var p check.Problems
 	if beginsWith(kind, reservedKinds) {
-		p.add("kind %.140q: names that begin with %s are reserved; choose another", kind, reservedKinds)
+		p.Add("kind %.140q: names that begin with %s are reserved; choose another", kind, reservedKinds)
 	}
 	if strings.EqualFold(queue, reservedQueue) {
-		p.add("queue %.140q: it is reserved for deliveries of subscriptions; choose another", queue)
+		p.Add("queue %.140q: it is reserved for deliveries of subscriptions; choose another", queue)
 	}
 	if beginsWith(owner, reservedOwners) {
-		p.add("owner %.60q: names that begin with %s are reserved; choose another", owner, reservedOwners)
+		p.Add("owner %.60q: names that begin with %s are reserved; choose another", owner, reservedOwners)
 	}
 	if len(p) == 0 {
 		return nil
 	}
-	return p[0]
+	return invalid(p[0])
 }
 
 func beginsWith(name, prefix string) bool {
@@ -41,7 +42,7 @@ func beginsWith(name, prefix string) bool {
 // PrepareDelivery is Prepare for a draft of Change.Deliver. The draft must have the reserved names of a delivery.
 func (d *Draft) PrepareDelivery() error {
 	if !strings.HasPrefix(d.Kind, reservedKinds) || d.Queue != reservedQueue || !strings.HasPrefix(d.Owner, reservedOwners) {
-		return &Error{Kind: ErrInvalid, Message: fmt.Sprintf("a delivery of kind %.140q in queue %.140q, owner %.60q: its kind begins with %s, its queue is %s, and its owner begins with %s",
+		return &Error{Err: ErrInvalid, Message: fmt.Sprintf("a delivery of kind %.140q in queue %.140q, owner %.60q: its kind begins with %s, its queue is %s, and its owner begins with %s",
 			d.Kind, d.Queue, d.Owner, reservedKinds, reservedQueue, reservedOwners)}
 	}
 	return d.prepare()

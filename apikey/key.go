@@ -17,10 +17,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
-// Room is the room of the records of keys, which are named by their ids.
-const Room = "key"
+// Namespace is the room of the records of keys, which are named by their ids.
+const Namespace = "key"
 
 // A Scope is what a key allows.
 type Scope string
@@ -61,8 +62,8 @@ type Key struct {
 
 const maxBound = 100 // maximum number of queues, and of kinds, that a key is bound to
 
-// An Order is a request for a key.
-type Order struct {
+// A Request asks for a new key.
+type Request struct {
 	Name     string        `json:"name"`                // name for people; it is the actor of what is done with the key
 	Scope    Scope         `json:"scope"`               // what the key allows
 	Owner    string        `json:"owner,omitempty"`     // bind the key to this owner; only for viewer and operator
@@ -72,13 +73,13 @@ type Order struct {
 }
 
 // Check refuses a request that is not valid; the error names every problem.
-func (o Order) Check() error {
+func (o Request) Check() error {
 	var wrong []error
 	add := func(format string, args ...any) {
-		wrong = append(wrong, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
+		wrong = append(wrong, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
 	}
-	if o.Name == "" || len(o.Name) > holdfast.MaxKey || !holdfast.PlainText(o.Name) {
-		add("the name %.60q of the key is not valid: use 1 to %d bytes without control characters", o.Name, holdfast.MaxKey)
+	if o.Name == "" || len(o.Name) > check.MaxKey || !check.PlainText(o.Name) {
+		add("the name %.60q of the key is not valid: use 1 to %d bytes without control characters", o.Name, check.MaxKey)
 	}
 	if first, _, _ := strings.Cut(strings.ToLower(o.Name), " "); first == "holdfast" || first == "policy" {
 		add("the name %.60q of the key is reserved for engines and policies in the audit log: use another", o.Name)
@@ -99,20 +100,20 @@ func (o Order) Check() error {
 	}
 	for _, name := range slices.Concat(o.Queues, o.Kinds) {
 		if probe := (holdfast.Draft{Kind: "probe", Dependency: name}); name == "" || probe.Prepare() != nil {
-			add("the queue or kind %.140q is not valid: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName)
+			add("the queue or kind %.140q is not valid: use 1 to %d letters, digits and _ - . : /", name, check.MaxName)
 		}
 	}
-	if len(o.Owner) > holdfast.MaxKey {
-		add("the owner has %d bytes: the maximum is %d", len(o.Owner), holdfast.MaxKey)
+	if len(o.Owner) > check.MaxKey {
+		add("the owner has %d bytes: the maximum is %d", len(o.Owner), check.MaxKey)
 	}
-	if o.ExpireIn < 0 || o.ExpireIn > holdfast.MaxDelay {
+	if o.ExpireIn < 0 || o.ExpireIn > check.MaxDelay {
 		add("the key expires in %v: give a duration between 0 and 100 years", o.ExpireIn)
 	}
 	return errors.Join(wrong...)
 }
 
-// Make makes a key from a valid Order. The text is the key itself, for the person who asked for it; it is not stored.
-func Make(o Order, now time.Time) (k Key, text string) {
+// New makes a key from a valid Order. The text is the key itself, for the person who asked for it; it is not stored.
+func New(o Request, now time.Time) (k Key, text string) {
 	var id [6]byte
 	var secret [32]byte
 	_, _ = rand.Read(id[:]) // rand.Read never fails
@@ -123,7 +124,7 @@ func Make(o Order, now time.Time) (k Key, text string) {
 	}
 	begin := "hf_" + k.ID + "_" + hex.EncodeToString(secret[:])
 	k.Hash = hashOf(hex.EncodeToString(secret[:]))
-	return k, begin + "_" + check(begin)
+	return k, begin + "_" + checksum(begin)
 }
 
 // ErrMalformed: a text does not have the form of a key.
@@ -132,7 +133,7 @@ var ErrMalformed = errors.New("this is not an API key: keys begin with hf_; chec
 // Parse splits the text of a key into id and secret. A text with another form or a wrong check is ErrMalformed.
 func Parse(text string) (id, secret string, err error) {
 	at := strings.LastIndexByte(text, '_')
-	if at < 0 || len(text) > 128 || subtle.ConstantTimeCompare([]byte(check(text[:at])), []byte(text[at+1:])) != 1 {
+	if at < 0 || len(text) > 128 || subtle.ConstantTimeCompare([]byte(checksum(text[:at])), []byte(text[at+1:])) != 1 {
 		return "", "", ErrMalformed
 	}
 	parts := strings.Split(text[:at], "_")
@@ -142,21 +143,21 @@ func Parse(text string) (id, secret string, err error) {
 	return parts[1], parts[2], nil
 }
 
-// Opens reports whether a secret is this key's and the key is valid now.
-func (k Key) Opens(secret string, now time.Time) bool { return k.Is(secret) && k.Good(now) }
+// Accepts reports whether a secret is this key's and the key is valid now.
+func (k Key) Accepts(secret string, now time.Time) bool { return k.Matches(secret) && k.Valid(now) }
 
-// Is reports whether a secret is this key's, whether the key is valid or not. It takes the same time for every answer.
-func (k Key) Is(secret string) bool {
+// Matches reports whether a secret is this key's, whether the key is valid or not. It takes the same time for every answer.
+func (k Key) Matches(secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(hashOf(secret)), []byte(k.Hash)) == 1
 }
 
-// Good reports whether the key is neither revoked nor expired.
-func (k Key) Good(now time.Time) bool {
+// Valid reports whether the key is neither revoked nor expired.
+func (k Key) Valid(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpireAt.IsZero() || now.Before(k.ExpireAt))
 }
 
-// Shown returns the key without the hash, for display.
-func (k Key) Shown() Key {
+// Redacted returns the key without the hash, for display.
+func (k Key) Redacted() Key {
 	k.Hash = ""
 	return k
 }
@@ -167,4 +168,4 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func check(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
+func checksum(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }

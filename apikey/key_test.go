@@ -9,27 +9,28 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestAKeyOpensWithItsOwnSecretAndNoOther(t *testing.T) {
-	k, text := Make(Order{Name: "ci", Scope: Worker}, noon)
+	k, text := New(Request{Name: "ci", Scope: Worker}, noon)
 	id, secret, err := Parse(text)
-	if err != nil || id != k.ID || !k.Opens(secret, noon) || k.Opens(secret+"0", noon) || k.Opens("", noon) || k.Opens(k.Hash, noon) {
+	if err != nil || id != k.ID || !k.Accepts(secret, noon) || k.Accepts(secret+"0", noon) || k.Accepts("", noon) || k.Accepts(k.Hash, noon) {
 		t.Error(id, err)
 	}
-	other, otherText := Make(Order{Name: "ci", Scope: Worker}, noon)
-	if _, otherSecret, _ := Parse(otherText); k.Opens(otherSecret, noon) || other.ID == k.ID {
+	other, otherText := New(Request{Name: "ci", Scope: Worker}, noon)
+	if _, otherSecret, _ := Parse(otherText); k.Accepts(otherSecret, noon) || other.ID == k.ID {
 		t.Error("two keys are one")
 	}
-	if strings.Contains(k.Hash, secret) || k.Shown().Hash != "" || k.Shown().Is(secret) {
+	if strings.Contains(k.Hash, secret) || k.Redacted().Hash != "" || k.Redacted().Matches(secret) {
 		t.Error("the secret is kept, or what is shown opens")
 	}
 }
 
 func TestAMisspelledKeyIsDetectedWithoutALookup(t *testing.T) {
-	_, text := Make(Order{Name: "ci", Scope: Worker}, noon)
+	_, text := New(Request{Name: "ci", Scope: Worker}, noon)
 	for i := range len(text) {
 		for _, wrong := range []string{text[:i], text[i+1:], text[:i] + "x" + text[i+1:], text[:i] + "x" + text[i:]} {
 			if _, _, err := Parse(wrong); !errors.Is(err, ErrMalformed) {
@@ -45,15 +46,15 @@ func TestAMisspelledKeyIsDetectedWithoutALookup(t *testing.T) {
 }
 
 func TestAKeyIsGoodUntilItExpiresOrIsRevoked(t *testing.T) {
-	k, _ := Make(Order{Name: "ci", Scope: Worker, ExpireIn: time.Hour}, noon)
-	if !k.Good(noon) || !k.Good(noon.Add(time.Hour-1)) || k.Good(noon.Add(time.Hour)) {
+	k, _ := New(Request{Name: "ci", Scope: Worker, ExpireIn: time.Hour}, noon)
+	if !k.Valid(noon) || !k.Valid(noon.Add(time.Hour-1)) || k.Valid(noon.Add(time.Hour)) {
 		t.Error("a key that lives for an hour:", k.ExpireAt)
 	}
-	forever, _ := Make(Order{Name: "ci", Scope: Worker}, noon)
-	if !forever.Good(noon.AddDate(100, 0, 0)) {
+	forever, _ := New(Request{Name: "ci", Scope: Worker}, noon)
+	if !forever.Valid(noon.AddDate(100, 0, 0)) {
 		t.Error("a key without an end has ended")
 	}
-	if forever.RevokedAt = noon; forever.Good(noon.Add(-time.Hour)) {
+	if forever.RevokedAt = noon; forever.Valid(noon.Add(-time.Hour)) {
 		t.Error("a key that was revoked is good")
 	}
 }
@@ -75,37 +76,37 @@ func TestWhatAScopeAllows(t *testing.T) {
 }
 
 func TestABadOrderIsRefusedWithEveryProblem(t *testing.T) {
-	err := Order{Name: "a\nb", Scope: "root", Owner: strings.Repeat("o", 256), ExpireIn: -1}.Check()
+	err := Request{Name: "a\nb", Scope: "root", Owner: strings.Repeat("o", 256), ExpireIn: -1}.Check()
 	for _, word := range []string{"the name", "scope", "owner", "expires"} {
 		if err == nil || !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), word) {
 			t.Errorf("nothing is said about %s: %v", word, err)
 		}
 	}
-	for _, bad := range []Order{{}, {Name: "x"}, {Name: "x", Scope: Worker, Owner: "bob"}, {Name: "x", Scope: Admin, Owner: "bob"}, {Name: strings.Repeat("n", 256), Scope: Viewer}, {Name: "x", Scope: Viewer, ExpireIn: holdfast.MaxDelay + 1}} {
+	for _, bad := range []Request{{}, {Name: "x"}, {Name: "x", Scope: Worker, Owner: "bob"}, {Name: "x", Scope: Admin, Owner: "bob"}, {Name: strings.Repeat("n", 256), Scope: Viewer}, {Name: "x", Scope: Viewer, ExpireIn: check.MaxDelay + 1}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is in order", bad)
 		}
 	}
-	if err := (Order{Name: "x", Scope: Operator, Owner: "bob", ExpireIn: time.Hour}).Check(); err != nil {
+	if err := (Request{Name: "x", Scope: Operator, Owner: "bob", ExpireIn: time.Hour}).Check(); err != nil {
 		t.Error(err)
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	_, text := Make(Order{Name: "ci", Scope: Worker}, noon)
+	_, text := New(Request{Name: "ci", Scope: Worker}, noon)
 	for _, seed := range []string{text, "", "hf_a_b_c", "hf___00000000", text[:20]} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		id, secret, err := Parse(text)
-		if err == nil && (id == "" || secret == "" || "hf_"+id+"_"+secret+"_"+check("hf_"+id+"_"+secret) != text) {
+		if err == nil && (id == "" || secret == "" || "hf_"+id+"_"+secret+"_"+checksum("hf_"+id+"_"+secret) != text) {
 			t.Errorf("%q is taken for %q and %q", text, id, secret)
 		}
 	})
 }
 
 func TestAKeyIsDecodedAsItWasEncoded(t *testing.T) {
-	k, _ := Make(Order{Name: "ci", Scope: Viewer, Owner: "bob", ExpireIn: time.Hour}, noon)
+	k, _ := New(Request{Name: "ci", Scope: Viewer, Owner: "bob", ExpireIn: time.Hour}, noon)
 	text, err := json.Marshal(k)
 	var again Key
 	if err != nil || json.Unmarshal(text, &again) != nil || !reflect.DeepEqual(again, k) {

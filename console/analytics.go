@@ -13,7 +13,7 @@ import (
 
 // mountAnalytics mounts the analytics page.
 func (c *Console) mountAnalytics() {
-	cache := &analyticsCache{desk: c.cfg.Desk, known: map[time.Duration]*analyticsAnswer{}}
+	cache := &analyticsCache{operator: c.cfg.Operator, known: map[time.Duration]*analyticsAnswer{}}
 	c.handlePage("/analytics", func(q *request) (page, error) { return analyticsScreen(q, cache) })
 }
 
@@ -44,7 +44,7 @@ type analyticsPage struct {
 
 // An analyticsKind is a row of the kinds table.
 type analyticsKind struct {
-	ops.KindFigures
+	ops.KindStats
 	Parts                []part
 	Jobs, GaveUp, Policy string // URLs
 	FirstShare           float64
@@ -62,7 +62,7 @@ type analyticsCode struct {
 
 // An analyticsRetry is the outcome of retries for a kind, a code and an attempt number.
 type analyticsRetry struct {
-	ops.Retried
+	ops.RetryEffect
 	Tried int
 }
 
@@ -73,7 +73,7 @@ func analyticsScreen(q *request, cache *analyticsCache) (page, error) {
 	}
 	at := slices.IndexFunc(analyticsSpans, func(s span) bool { return s.Name == name })
 	if at < 0 {
-		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("within %.20q: use 1h, 24h, 7d or 30d", name)}
+		return page{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("within %.20q: use 1h, 24h, 7d or 30d", name)}
 	}
 	chosen := analyticsSpans[at]
 	shown := analyticsPage{Long: chosen.inWords()}
@@ -97,7 +97,7 @@ func analyticsScreen(q *request, cache *analyticsCache) (page, error) {
 
 // analyticsFill works the figures out for the page.
 func (q *request) analyticsFill(shown *analyticsPage, a ops.Analytics, within string) {
-	var whole ops.KindFigures
+	var whole ops.KindStats
 	age := "age:<" + within
 	for _, k := range a.Kinds {
 		whole.Jobs, whole.FirstTry, whole.Later, whole.GaveUp = whole.Jobs+k.Jobs, whole.FirstTry+k.FirstTry, whole.Later+k.Later, whole.GaveUp+k.GaveUp
@@ -121,9 +121,9 @@ func (q *request) analyticsFill(shown *analyticsPage, a ops.Analytics, within st
 // analyticsRows is the maximum number of rows of the retries table.
 const analyticsRows = 200
 
-func (q *request) analyticsKind(k ops.KindFigures, age string) analyticsKind {
+func (q *request) analyticsKind(k ops.KindStats, age string) analyticsKind {
 	kind := queryPart{"kind", k.Kind}.String()
-	row := analyticsKind{KindFigures: k, Jobs: q.jobs(kind, age), GaveUp: q.jobs("state:failed", kind, age)}
+	row := analyticsKind{KindStats: k, Jobs: q.jobs(kind, age), GaveUp: q.jobs("state:failed", kind, age)}
 	row.Policy, _ = link(q.link("/policies"), "kind", k.Kind) // complete pairs
 	if k.Jobs > 0 {
 		row.FirstShare = float64(k.FirstTry) / float64(k.Jobs)
@@ -135,7 +135,7 @@ func (q *request) analyticsKind(k ops.KindFigures, age string) analyticsKind {
 	return row
 }
 
-func (q *request) analyticsTiles(whole ops.KindFigures, age string) []tile {
+func (q *request) analyticsTiles(whole ops.KindStats, age string) []tile {
 	part := func(n, of int) string {
 		if of == 0 {
 			return "–"

@@ -11,9 +11,9 @@ import (
 // An analyticsCache caches figures that take long to compute, because they read every job of the time range. The first request starts the computation in the
 // background; later requests get its result. It is safe for concurrent use.
 type analyticsCache struct {
-	desk  ops.Desk
-	mu    sync.Mutex
-	known map[time.Duration]*analyticsAnswer
+	operator ops.Operator
+	mu       sync.Mutex
+	known    map[time.Duration]*analyticsAnswer
 }
 
 // An analyticsAnswer is a result, or a computation in progress.
@@ -63,7 +63,7 @@ func (m *analyticsCache) current(within time.Duration, now time.Time) *analytics
 		shown.before, fresh.before = nil, &shown // do not keep a chain of all earlier results
 	}
 	m.known[within] = fresh
-	go fresh.compute(m.desk, within)
+	go fresh.compute(m.operator, within)
 	return fresh
 }
 
@@ -78,11 +78,11 @@ func (a *analyticsAnswer) old(now time.Time) bool {
 }
 
 // compute computes the figures. It is independent of the request that started it.
-func (a *analyticsAnswer) compute(desk ops.Desk, within time.Duration) {
+func (a *analyticsAnswer) compute(operator ops.Operator, within time.Duration) {
 	ctx, stop := context.WithTimeout(context.Background(), analyticsLimit)
 	defer stop()
 	began := time.Now()
-	a.figures, a.err = desk.Analytics(ctx, within)
+	a.figures, a.err = operator.Analytics(ctx, within)
 	a.at, a.took = began, time.Since(began)
 	close(a.ended)
 }

@@ -46,7 +46,7 @@ func analyticsBars(a ops.Analytics) (bars []chartBar, words string) {
 }
 
 // analyticsCodes sums the outcomes of retries by code, the most frequent first.
-func analyticsCodes(retries []ops.Retried) []analyticsCode {
+func analyticsCodes(retries []ops.RetryEffect) []analyticsCode {
 	at := map[string]int{}
 	var codes []analyticsCode
 	for _, r := range retries {

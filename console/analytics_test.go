@@ -38,16 +38,16 @@ func TestAnalyticsSayWhetherRetriesHelp(t *testing.T) {
 	}
 }
 
-// A slowDesk computes analytics only after release is closed.
-type slowDesk struct {
-	ops.Desk
+// A slowOperator computes analytics only after release is closed.
+type slowOperator struct {
+	ops.Operator
 	release chan struct{}
 }
 
-func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Analytics, error) {
+func (d slowOperator) Analytics(ctx context.Context, within time.Duration) (ops.Analytics, error) {
 	select {
 	case <-d.release:
-		return d.Desk.Analytics(ctx, within)
+		return d.Operator.Analytics(ctx, within)
 	case <-ctx.Done():
 		return ops.Analytics{}, ctx.Err()
 	}
@@ -55,8 +55,8 @@ func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Anal
 
 func TestAnalyticsThatTakeLongKeepNobodyWaiting(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
-	slow := slowDesk{s.Desk, make(chan struct{})}
-	c, err := console.New(console.Config{Desk: slow})
+	slow := slowOperator{s.Operator, make(chan struct{})}
+	c, err := console.New(console.Config{Operator: slow})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountAudit mounts the audit log.
@@ -77,7 +78,7 @@ func auditScreen(q *request, cache *auditCache) (page, error) {
 	shown.Sinces = []auditSince{{Name: "", Title: "any time"}, {Name: "1h", Title: "the last hour", within: time.Hour}, {Name: "24h", Title: "the last 24 hours", within: 24 * time.Hour}, {Name: "7d", Title: "the last 7 days", within: 7 * 24 * time.Hour}}
 	at := slices.IndexFunc(shown.Sinces, func(s auditSince) bool { return s.Name == shown.Since })
 	if at < 0 {
-		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("since %.20q: use 1h, 24h or 7d", shown.Since)}
+		return page{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("since %.20q: use 1h, 24h or 7d", shown.Since)}
 	}
 	if shown.Sinces[at].Here = true; shown.Sinces[at].within > 0 {
 		asked.since = q.now.Add(-shown.Sinces[at].within)
@@ -85,7 +86,7 @@ func auditScreen(q *request, cache *auditCache) (page, error) {
 	if cursor := q.text("cursor"); cursor != "" {
 		before, err := strconv.ParseInt(cursor, 10, 64)
 		if err != nil || before < 1 {
-			return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the cursor is invalid: start at the first page"}
+			return page{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the cursor is invalid: start at the first page"}
 		}
 		asked.before, shown.First = before, q.withQuery("cursor", "")
 	}
@@ -106,13 +107,13 @@ func auditScreen(q *request, cache *auditCache) (page, error) {
 
 // An auditEntry is an action of a person, on one subject or on many jobs.
 type auditEntry struct {
-	holdfast.Event
+	store.Event
 	more int   // further jobs
 	last int64 // sequence number of its oldest event
 }
 
 // auditFold appends an event to the entries, which are newest first. Events of one action on many jobs become one entry.
-func auditFold(entries []auditEntry, e holdfast.Event) []auditEntry {
+func auditFold(entries []auditEntry, e store.Event) []auditEntry {
 	if n := len(entries); n > 0 {
 		one := &entries[n-1]
 		if !e.Job.IsZero() && !one.Job.IsZero() && e.Actor == one.Actor && e.Name == one.Name && e.Reason == one.Reason && e.Request == one.Request && one.At.Sub(e.At) < auditFoldWithin {
@@ -133,7 +134,7 @@ func (q *request) auditEntries(asked auditQuery, shown *auditPage, cache *auditC
 	if id, err := holdfast.ParseID(strings.TrimPrefix(asked.subject, "job/")); err == nil {
 		f.Subject, f.Job = "", id
 	}
-	trail, err := q.desk.Trail(q.ctx, f)
+	trail, err := q.operator.AuditLog(q.ctx, f)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
 		shown.Problem = sentence(err)
 		return nil, nil
@@ -146,7 +147,7 @@ func (q *request) auditEntries(asked auditQuery, shown *auditPage, cache *auditC
 	return entries, err
 }
 
-func (a auditQuery) matches(e holdfast.Event) bool {
+func (a auditQuery) matches(e store.Event) bool {
 	return e.Actor != "" && e.Actor != breaker.System && (a.actor == "" || a.actor == e.Actor) && !e.At.Before(a.since)
 }
 

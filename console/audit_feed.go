@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An auditCache caches chunks of the feed. Numbered events do not change, so a later request continues where the last one stopped. It is safe for concurrent
@@ -18,7 +18,7 @@ type auditCache struct {
 
 // An auditChunk has the events of people in a chunk of the feed, in order.
 type auditChunk struct {
-	entries []holdfast.Event
+	entries []store.Event
 	oldest  time.Time // time of its first event
 	purged  bool      // some of its events were purged
 }
@@ -50,7 +50,7 @@ func (m *auditCache) keep(begin int64, part auditChunk) {
 // auditFeed reads the feed backwards in chunks until the page is full. There may be millions of job events between two entries, so it stops after auditBudget
 // and sets how far it came.
 func (q *request) auditFeed(asked auditQuery, shown *auditPage, cache *auditCache) (entries []auditEntry, err error) {
-	latest, err := q.desk.Latest(q.ctx, 1)
+	latest, err := q.operator.LatestEvents(q.ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (q *request) auditChunk(cache *auditCache, begin, head int64) (part auditCh
 	}
 	end := min(begin+auditChunkSize, head)
 	for after := begin; after < end; {
-		feed, err := q.desk.Feed(q.ctx, after, int(end-after))
+		feed, err := q.operator.Feed(q.ctx, after, int(end-after))
 		if err != nil {
 			return part, err
 		}

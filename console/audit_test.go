@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAuditShowsActorActionAndReason(t *testing.T) {
@@ -53,8 +54,8 @@ func TestAuditPagesLeadBackToTheFirstEntry(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
 	const entries = 120
 	for n := range entries {
-		by := ops.By{Actor: "grace", Reason: fmt.Sprintf("reason %03d.", n)}
-		if err := s.Desk.SetShare(t.Context(), ops.Share{Owner: "ada", Weight: float64(n + 2)}, by); err != nil {
+		by := ops.Actor{Name: "grace", Reason: fmt.Sprintf("reason %03d.", n)}
+		if err := s.Operator.SetShare(t.Context(), ops.Share{Owner: "ada", Weight: float64(n + 2)}, by); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +86,7 @@ func TestAuditPagesLeadBackToTheFirstEntry(t *testing.T) {
 func TestAnActionOnManyJobsIsOneEntry(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
 	for _, id := range s.Failed[:3] {
-		if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "grace", Reason: "all of them"}); err != nil {
+		if _, err := s.Operator.Retry(t.Context(), store.Intervention{Job: id, Actor: "grace", Reason: "all of them"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,11 +18,11 @@ import (
 func (c *Console) mountBreakers() {
 	c.handlePage("/breakers", breakers)
 	c.handlePage("/breakers/{dependency}", oneBreaker)
-	c.handleAction("/breakers/{dependency}/open", apikey.Operator, breakerAction("opened. It is probed later and closes automatically.", ops.Desk.OpenBreaker))
-	c.handleAction("/breakers/{dependency}/close", apikey.Operator, breakerAction("closed. Its jobs return step by step.", ops.Desk.CloseBreaker))
-	c.handleAction("/breakers/{dependency}/auto", apikey.Operator, breakerAction("set to automatic.", ops.Desk.AutoBreaker))
-	force := func(open bool) func(ops.Desk, context.Context, string, ops.By) error {
-		return func(d ops.Desk, ctx context.Context, dependency string, by ops.By) error {
+	c.handleAction("/breakers/{dependency}/open", apikey.Operator, breakerAction("opened. It is probed later and closes automatically.", ops.Operator.OpenBreaker))
+	c.handleAction("/breakers/{dependency}/close", apikey.Operator, breakerAction("closed. Its jobs return step by step.", ops.Operator.CloseBreaker))
+	c.handleAction("/breakers/{dependency}/auto", apikey.Operator, breakerAction("set to automatic.", ops.Operator.AutoBreaker))
+	force := func(open bool) func(ops.Operator, context.Context, string, ops.Actor) error {
+		return func(d ops.Operator, ctx context.Context, dependency string, by ops.Actor) error {
 			return d.ForceBreaker(ctx, dependency, open, by)
 		}
 	}
@@ -31,13 +31,13 @@ func (c *Console) mountBreakers() {
 }
 
 // breakerAction returns an action on a breaker. It needs a reason.
-func breakerAction(text string, do func(d ops.Desk, ctx context.Context, dependency string, by ops.By) error) actionFunc {
+func breakerAction(text string, do func(d ops.Operator, ctx context.Context, dependency string, by ops.Actor) error) actionFunc {
 	return func(q *request) (actionResult, error) {
 		dependency := q.PathValue("dependency")
 		if q.text("reason") == "" {
 			return actionResult{}, invalid("nothing was changed: give a reason")
 		}
-		return actionResult{text: "Breaker of " + truncate(dependency, 100) + " " + text}, do(q.desk, q.ctx, dependency, q.by())
+		return actionResult{text: "Breaker of " + truncate(dependency, 100) + " " + text}, do(q.operator, q.ctx, dependency, q.by())
 	}
 }
 
@@ -91,7 +91,7 @@ type breakerList struct {
 
 // breakers renders a card for each breaker, those that hold jobs first.
 func breakers(q *request) (page, error) {
-	all, err := q.desk.Breakers(q.ctx)
+	all, err := q.operator.Breakers(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
@@ -115,7 +115,7 @@ var urgency = map[breaker.State]int{breaker.Open: 0, breaker.ForcedOpen: 1, brea
 
 // oneBreaker renders the page of a breaker, with its transitions.
 func oneBreaker(q *request) (page, error) {
-	one, err := q.desk.Breaker(q.ctx, q.PathValue("dependency"))
+	one, err := q.operator.Breaker(q.ctx, q.PathValue("dependency"))
 	if err != nil {
 		return page{}, err
 	}
@@ -124,7 +124,7 @@ func oneBreaker(q *request) (page, error) {
 
 // breakerRules returns the policy for breakers: the one applied to the store, or else the file of the workers.
 func breakerRules(q *request) *policy.Set {
-	if applied, err := q.desk.Policy(q.ctx); err == nil {
+	if applied, err := q.operator.Policy(q.ctx); err == nil {
 		if set, _, err := policy.ParseLenient([]byte(applied.Text), nil); err == nil { // codes do not matter to breakers
 			return set
 		}
@@ -136,7 +136,7 @@ func breakerRules(q *request) *policy.Set {
 func cardOf(q *request, b ops.Breaker, rules *policy.Set) breakerCard {
 	card := breakerCard{
 		Breaker: b, Anchor: "b-" + b.Dependency, Self: q.link("/breakers/" + url.PathEscape(b.Dependency)), Back: q.link(q.URL.RequestURI()), May: q.may(apikey.Operator),
-		StateBadge: breakerBadge(b.State), Text: breakerTexts[b.State], Rule: rules.Breaker(b.Dependency).Filled(), Search: "state:queued dependency:" + b.Dependency, now: q.now,
+		StateBadge: breakerBadge(b.State), Text: breakerTexts[b.State], Rule: rules.Breaker(b.Dependency).WithDefaults(), Search: "state:queued dependency:" + b.Dependency, now: q.now,
 	}
 	if b.Calls > 0 {
 		card.Share = float64(b.Failures) / float64(b.Calls)

@@ -19,7 +19,7 @@ func historySpan(b ops.Breaker, now time.Time) time.Duration {
 		return whole
 	}
 	begun := now.Sub(b.History[len(b.History)-1].At)
-	if len(b.History) >= breaker.Remembered && begun < whole {
+	if len(b.History) >= breaker.MaxTransitions && begun < whole {
 		return max(begun, time.Minute) // earlier transitions are no longer stored
 	}
 	for _, one := range historySpans {

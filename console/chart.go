@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A span is the time range of a chart and the length of its steps.
@@ -53,7 +54,7 @@ func (q *request) chosenSpan(known []span, fallback string) (span, error) {
 		}
 		names = append(names, one.Name)
 	}
-	return span{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("span %.20q: use one of %s", name, strings.Join(names, ", "))}
+	return span{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("span %.20q: use one of %s", name, strings.Join(names, ", "))}
 }
 
 // A choice is a link to another view of a page.
@@ -94,7 +95,7 @@ type bar struct {
 }
 
 // bars returns one bar for each step of the span, also for steps without attempts.
-func (s span) bars(trends []holdfast.Trend, now time.Time) []bar {
+func (s span) bars(trends []store.Trend, now time.Time) []bar {
 	first := now.Add(-s.within).Truncate(s.step).Add(s.step)
 	all := make([]bar, int(s.within/s.step))
 	for i := range all {

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Config configures a Console. Desk is required.
+// Config configures a Console. Operator is required.
 type Config struct {
-	Desk ops.Desk
+	Operator ops.Operator
 	// Prefix is the path under which the console is mounted, such as "/console". Empty mounts it at the root.
 	Prefix string
 	// Who returns the visitor of a request, for applications with their own sign-in. If it returns an error, the request is refused with status 403 and the
@@ -65,8 +65,8 @@ type Console struct {
 
 // New returns a console. It fails if the configuration is invalid.
 func New(cfg Config) (*Console, error) {
-	if cfg.Desk == nil {
-		return nil, errors.New("console: Config.Desk is nil: set it, for example to ops.New(store, ops.Config{})")
+	if cfg.Operator == nil {
+		return nil, errors.New("console: Config.Operator is nil: set it, for example to ops.New(store, ops.Config{})")
 	}
 	if cfg.Prefix = strings.TrimRight(cfg.Prefix, "/"); cfg.Prefix != "" && !strings.HasPrefix(cfg.Prefix, "/") {
 		return nil, errors.New("console: Config.Prefix must begin with a slash, such as /console")
@@ -75,7 +75,7 @@ func New(cfg Config) (*Console, error) {
 		cfg.Log = slog.Default()
 	}
 	c := &Console{cfg: cfg, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
-	c.snapshots.desk = cfg.Desk
+	c.snapshots.operator = cfg.Operator
 	c.live.begin(&c.snapshots, cfg.Log)
 	if err := c.templates.load(cfg.Prefix); err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountDeadLetters mounts the dead letters page.
@@ -28,7 +28,7 @@ const (
 type deadLetterPage struct {
 	Filter  deadLetterFilter
 	Search  string
-	Total   int  // number of matches, up to ops.MostCounted
+	Total   int  // number of matches, up to ops.MaxCounted
 	Least   bool // there may be more: the scan stopped
 	Ages    []deadLetterAge
 	Groups  []deadLetterGroup
@@ -52,7 +52,7 @@ type deadLetterAge struct {
 
 // A deadLetterGroup is an error group with its dead letters.
 type deadLetterGroup struct {
-	holdfast.ErrorGroup
+	store.ErrorGroup
 	Dead     int   // up to a thousand
 	Many     bool  // or more
 	Failures []int // failed attempts in each hour of the last day
@@ -76,13 +76,13 @@ func deadLetters(q *request) (page, error) {
 		return page{}, err
 	}
 	all := f
-	f.DeadLetters, f.Look = true, deadLettersScanned
+	f.DeadLetters, f.MaxScan = true, deadLettersScanned
 	f.Limit, f.Cursor = deadLettersPerPage, q.text("cursor")
 	var rows []ops.DeadLetter
 	var cursor string
 	err = inParallel(
 		func() (err error) { shown.Total, shown.Least, err = countLetters(q, all); return err },
-		func() (err error) { rows, cursor, err = q.desk.DeadLetters(q.ctx, f); return err },
+		func() (err error) { rows, cursor, err = q.operator.DeadLetters(q.ctx, f); return err },
 		func() error {
 			if f.Cursor != "" {
 				return nil
@@ -110,13 +110,13 @@ func deadLetters(q *request) (page, error) {
 }
 
 // countLetters counts matching dead letters and examines at most deadLettersScanned. least reports whether there may be more.
-func countLetters(q *request, f holdfast.Filter) (jobs int, least bool, err error) {
-	whole, err := q.desk.Count(q.ctx, holdfast.Filter{DeadLetters: true})
-	if err != nil || f == (holdfast.Filter{}) {
+func countLetters(q *request, f store.Filter) (jobs int, least bool, err error) {
+	whole, err := q.operator.Count(q.ctx, store.Filter{DeadLetters: true})
+	if err != nil || f == (store.Filter{}) {
 		return whole, false, err
 	}
-	f.DeadLetters, f.Look = true, deadLettersScanned
-	jobs, err = q.desk.Count(q.ctx, f)
+	f.DeadLetters, f.MaxScan = true, deadLettersScanned
+	jobs, err = q.operator.Count(q.ctx, f)
 	return jobs, whole > deadLettersScanned, err
 }
 
@@ -125,7 +125,7 @@ func (l deadLetterPage) Many() string { return atLeast(l.Total, l.Least) }
 
 // atLeast formats a count, with a plus if there may be more.
 func atLeast(jobs int, least bool) string {
-	if least && jobs < ops.MostCounted {
+	if least && jobs < ops.MaxCounted {
 		return num(jobs) + "+"
 	}
 	return capped(jobs)
@@ -177,7 +177,7 @@ func (l *deadLetterPage) ages(q *request) error {
 			return err
 		}
 		f.DeadLetters = true
-		jobs, err := q.desk.Count(q.ctx, f)
+		jobs, err := q.operator.Count(q.ctx, f)
 		if err != nil {
 			return err
 		}
@@ -187,16 +187,16 @@ func (l *deadLetterPage) ages(q *request) error {
 }
 
 // groups sets the error groups of the dead letters, those with the most dead letters first.
-func (l *deadLetterPage) groups(q *request, f holdfast.Filter) error {
-	known, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Fingerprint: l.Filter.Fingerprint, Code: l.Filter.Code, Kind: l.Filter.Kind, Limit: groupsAsked})
+func (l *deadLetterPage) groups(q *request, f store.Filter) error {
+	known, _, err := q.operator.ErrorGroups(q.ctx, store.ErrorFilter{Fingerprint: l.Filter.Fingerprint, Code: l.Filter.Code, Kind: l.Filter.Kind, Limit: groupsAsked})
 	if err != nil {
 		return err
 	}
-	names, by := make([]string, len(known)), make(map[string]holdfast.ErrorGroup, len(known))
+	names, by := make([]string, len(known)), make(map[string]store.ErrorGroup, len(known))
 	for n, one := range known {
 		names[n], by[one.Fingerprint] = one.Fingerprint, one
 	}
-	trends, err := q.desk.ErrorTrends(q.ctx, names, 24*time.Hour, time.Hour)
+	trends, err := q.operator.ErrorTrends(q.ctx, names, 24*time.Hour, time.Hour)
 	if err != nil {
 		return err
 	}
@@ -211,14 +211,14 @@ func (l *deadLetterPage) groups(q *request, f holdfast.Filter) error {
 }
 
 // countGroups counts the dead letters of each group that match the filter, and sets its links and remedy.
-func (l *deadLetterPage) countGroups(q *request, f holdfast.Filter) error {
+func (l *deadLetterPage) countGroups(q *request, f store.Filter) error {
 	known, err := q.taxonomy()
 	if err != nil {
 		return err
 	}
 	within, counts := l.Filter, []func() error{}
 	within.Fingerprint, within.Code = "", ""
-	f.Limit, f.Cursor, f.Look = 0, "", groupLettersScanned
+	f.Limit, f.Cursor, f.MaxScan = 0, "", groupLettersScanned
 	for n := range l.Groups {
 		one := &l.Groups[n]
 		counts = append(counts, func() (err error) {
@@ -227,7 +227,7 @@ func (l *deadLetterPage) countGroups(q *request, f holdfast.Filter) error {
 			}
 			f := f
 			f.Fingerprint = one.Fingerprint
-			one.Dead, err = q.desk.Count(q.ctx, f)
+			one.Dead, err = q.operator.Count(q.ctx, f)
 			one.Many = one.Dead >= groupLettersScanned
 			return err
 		})
@@ -244,7 +244,7 @@ func (l *deadLetterPage) countGroups(q *request, f holdfast.Filter) error {
 
 // rest sets the number of dead letters of other groups than those shown, if all counts are exact.
 func (l *deadLetterPage) rest() {
-	exact, sum := !l.Least && l.Total < ops.MostCounted, 0
+	exact, sum := !l.Least && l.Total < ops.MaxCounted, 0
 	for _, one := range l.Groups {
 		exact, sum = exact && !one.Many, sum+one.Dead
 	}

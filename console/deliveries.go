@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountDeliveries mounts the deliveries page, the page of a delivery and their actions.
@@ -91,7 +92,7 @@ func (c *Console) deliveries(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	known, err := q.desk.Subscriptions(q.ctx)
+	known, err := q.operator.Subscriptions(q.ctx)
 	if err != nil && len(known) == 0 {
 		return page{}, err
 	} else if err != nil {
@@ -107,7 +108,7 @@ func (c *Console) deliveries(q *request) (page, error) {
 		}
 		shown.Subscriptions = append(shown.Subscriptions, row)
 	}
-	jobs, next, err := q.desk.Deliveries(q.ctx, of, holdfast.Filter{State: state, Code: q.text("code"), Look: maxPageScan, Limit: 50, Cursor: q.text("cursor")})
+	jobs, next, err := q.operator.Deliveries(q.ctx, of, store.Filter{State: state, Code: q.text("code"), MaxScan: maxPageScan, Limit: 50, Cursor: q.text("cursor")})
 	if err != nil {
 		return page{}, err
 	}
@@ -132,7 +133,7 @@ func knownState(text string) (holdfast.State, error) {
 	if state := holdfast.State(text); slices.Contains(states, state) {
 		return state, nil
 	}
-	return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "state: use queued, processing, complete, failed or cancelled"}
+	return "", &holdfast.Error{Err: holdfast.ErrInvalid, Message: "state: use queued, processing, complete, failed or cancelled"}
 }
 
 // tabs sets the tabs.
@@ -153,7 +154,7 @@ func (l *deliveryLog) page(q *request, next string) {
 }
 
 // subscriptionRow returns the row of a subscription.
-func (q *request) subscriptionRow(s ops.Subscribed, count bool) (row subscriptionRow, err error) {
+func (q *request) subscriptionRow(s ops.SubscriptionStatus, count bool) (row subscriptionRow, err error) {
 	row = subscriptionRow{
 		ID: s.ID, Name: subscriptionName(s.Subscription), Sink: s.Sink, Target: shownTarget(s.Target), Wants: eventsText(s.Subscription), Disabled: s.Disabled, Lag: s.Lag, Missed: s.Missed,
 		Counted: count, Signed: len(s.Secrets), Badge: badge{"complete", "complete", "enabled"},
@@ -162,13 +163,13 @@ func (q *request) subscriptionRow(s ops.Subscribed, count bool) (row subscriptio
 	row.FailedTo, _ = link(q.link("/deliveries"), "subscription", s.ID, "state", "failed") // pairs
 	row.WaitTo, _ = link(q.link("/deliveries"), "subscription", s.ID, "state", "queued")   // pairs
 	if count {
-		mine := holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(s.ID), Look: maxPageScan}
+		mine := store.Filter{Queue: subscription.Queue, Owner: subscription.Owner(s.ID), MaxScan: maxPageScan}
 		failed, waiting := mine, mine
 		failed.DeadLetters, waiting.State = true, holdfast.Queued
-		if row.Failed, err = q.desk.Count(q.ctx, failed); err != nil {
+		if row.Failed, err = q.operator.Count(q.ctx, failed); err != nil {
 			return row, err
 		}
-		if row.Waiting, err = q.desk.Count(q.ctx, waiting); err != nil {
+		if row.Waiting, err = q.operator.Count(q.ctx, waiting); err != nil {
 			return row, err
 		}
 	}
@@ -215,9 +216,9 @@ func eventsText(s subscription.Subscription) string {
 
 // A deliveryBody is the part of a delivery's body that pages show.
 type deliveryBody struct {
-	ID     string           `json:"id"`
-	Events []holdfast.Event `json:"events"`
-	More   int              `json:"more"`
+	ID     string        `json:"id"`
+	Events []store.Event `json:"events"`
+	More   int           `json:"more"`
 }
 
 // A receipt is the answer of a receiver, for all sinks.
@@ -240,7 +241,7 @@ func (r receipt) took() time.Duration {
 }
 
 // deliveryOf returns the row of a delivery.
-func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
+func deliveryOf(job holdfast.Job, known []ops.SubscriptionStatus) deliveryRow {
 	row := deliveryRow{Job: job, Attempts: job.Attempt(), Name: strings.TrimPrefix(job.Kind, "holdfast."), Can: job.State.Terminal()}
 	for _, one := range known {
 		if subscription.Owner(one.ID) == job.Owner {
@@ -266,7 +267,7 @@ func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
 }
 
 // about returns the subject of an event.
-func about(e holdfast.Event) string {
+func about(e store.Event) string {
 	switch {
 	case e.Job.IsZero():
 		return e.Subject

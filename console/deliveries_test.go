@@ -14,29 +14,30 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // deliver creates a subscription and a delivery of it that ends with the outcome.
 func (s *scene) deliver(o failure.Outcome) (of, delivery holdfast.ID) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	sub, err := s.Desk.Subscribe(ctx, subscription.Subscription{Name: "the <shop>", Sink: "webhook", Target: "https://ann:hunter2@example.org/hook", Events: []string{"failed"}, Secrets: []string{"shop"}}, ops.By{Actor: "ada"})
+	sub, err := s.Operator.Subscribe(ctx, subscription.Subscription{Name: "the <shop>", Sink: "webhook", Target: "https://ann:hunter2@example.org/hook", Events: []string{"failed"}, Secrets: []string{"shop"}}, ops.Actor{Name: "ada"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	args, err := json.Marshal(map[string]any{"subscription": sub.ID, "id": "m_1", "events": []holdfast.Event{{Seq: 7, Job: s.Failed[0], Name: "failed", Kind: "convert", Code: "GW_5XX", Message: "<b>no</b>"}}})
+	args, err := json.Marshal(map[string]any{"subscription": sub.ID, "id": "m_1", "events": []store.Event{{Seq: 7, Job: s.Failed[0], Name: "failed", Kind: "convert", Code: "GW_5XX", Message: "<b>no</b>"}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	err = s.Store.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID), Args: args, MaxAttempts: 1}}})
+	err = s.Store.Apply(ctx, store.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID), Args: args, MaxAttempts: 1}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	leases, err := s.Store.Claim(ctx, holdfast.Claim{Worker: "notifier", Queues: []string{subscription.Queue}, Limit: 1, Start: 1, Lease: time.Hour})
+	leases, err := s.Store.Claim(ctx, store.Claim{Worker: "notifier", Queues: []string{subscription.Queue}, Limit: 1, Start: 1, Lease: time.Hour})
 	if err != nil || len(leases) != 1 {
 		s.t.Fatal(leases, err)
 	}
-	if _, err := s.Store.Settle(ctx, []holdfast.Settlement{failure.Decide(failure.Rules{}, leases[0], o).Settlement(leases[0], o)}); err != nil {
+	if _, err := s.Store.Settle(ctx, []store.Settlement{failure.Decide(failure.Rules{}, leases[0], o).Settlement(leases[0], o)}); err != nil {
 		s.t.Fatal(err)
 	}
 	return sub.ID, leases[0].ID
@@ -44,7 +45,7 @@ func (s *scene) deliver(o failure.Outcome) (of, delivery holdfast.ID) {
 
 func TestDeliveriesShowEventAndReceiverAndAreResent(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	of, failed := s.deliver(failure.Outcome{Err: failure.HTTPError(503, "", errors.New("down")), Took: time.Second})
+	of, failed := s.deliver(failure.Outcome{Err: &failure.HTTPError{Status: 503, Err: errors.New("down")}, Took: time.Second})
 	text := s.shows("/deliveries", "the &lt;shop&gt;", "ann:xxxxx@example.org", "failing", "job.failed", "503", "Resend", "/deliveries/"+failed.String(), "state=failed")
 	if strings.Contains(text, "hunter2") {
 		t.Error("a password is shown")

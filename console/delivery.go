@@ -8,6 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A deliveryPage is the data of the page of a delivery.
@@ -47,16 +48,16 @@ func (c *Console) delivery(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	one, err := q.desk.Delivery(q.ctx, id)
+	one, err := q.operator.Delivery(q.ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	known, err := q.desk.Subscriptions(q.ctx)
+	known, err := q.operator.Subscriptions(q.ctx)
 	if err != nil && len(known) == 0 {
 		return page{}, err
 	}
 	job := one.Job
-	history := holdfast.History{Job: job, Attempts: one.Attempts}
+	history := store.History{Job: job, Attempts: one.Attempts}
 	shown := deliveryPage{Row: deliveryOf(job, known), Badge: badgeOf(job), Receipt: prettyText(job.Result), Body: prettyText(job.Args), Waterfall: buildWaterfall(history, one.Story, nil)}
 	shown.Attempts, shown.More = attempts(history, one.Story)
 	shown.Story, shown.MoreLines = storyOf(one.Story, q.prefs.clock())
@@ -77,7 +78,7 @@ func (c *Console) delivery(q *request) (page, error) {
 }
 
 // deliveredEventOf returns an event with a link to its subject.
-func (q *request) deliveredEventOf(e holdfast.Event) deliveredEvent {
+func (q *request) deliveredEventOf(e store.Event) deliveredEvent {
 	t := deliveredEvent{Seq: e.Seq, Type: subscription.Type(e), At: e.At, About: e.Subject, Code: e.Code, Message: e.Message}
 	if !e.Job.IsZero() {
 		t.About, t.Link = "job "+short(e.Job), q.link("/jobs/"+e.Job.String())
@@ -104,7 +105,7 @@ func resendDelivery(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	as, err := q.desk.Resend(q.ctx, q.on(id))
+	as, err := q.operator.Resend(q.ctx, q.on(id))
 	switch {
 	case err != nil:
 		return actionResult{}, err
@@ -115,15 +116,15 @@ func resendDelivery(q *request) (actionResult, error) {
 }
 
 func disableSubscription(q *request) (actionResult, error) {
-	return q.onSubscription("Subscription disabled. Events are kept for it until it is enabled.", q.desk.DisableSubscription)
+	return q.onSubscription("Subscription disabled. Events are kept for it until it is enabled.", q.operator.DisableSubscription)
 }
 
 func enableSubscription(q *request) (actionResult, error) {
-	return q.onSubscription("Subscription enabled. Missed events are delivered first.", q.desk.EnableSubscription)
+	return q.onSubscription("Subscription enabled. Missed events are delivered first.", q.operator.EnableSubscription)
 }
 
 // onSubscription applies an action to the subscription of the request.
-func (q *request) onSubscription(text string, act func(context.Context, holdfast.ID, ops.By) error) (actionResult, error) {
+func (q *request) onSubscription(text string, act func(context.Context, holdfast.ID, ops.Actor) error) (actionResult, error) {
 	id, err := q.id()
 	if err != nil {
 		return actionResult{}, err

@@ -9,28 +9,28 @@ import (
 )
 
 // digest returns a text for every topic that changes when the topic changes. It uses cheap queries only.
-func digest(ctx context.Context, desk ops.Desk) (map[string]string, error) {
-	depths, err := desk.Depths(ctx)
+func digest(ctx context.Context, operator ops.Operator) (map[string]string, error) {
+	depths, err := operator.Depths(ctx)
 	if err != nil {
 		return nil, err
 	}
-	trends, err := desk.Trends(ctx, 2*time.Minute, time.Minute)
+	trends, err := operator.Trends(ctx, 2*time.Minute, time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	breakers, err := desk.Breakers(ctx)
+	breakers, err := operator.Breakers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	latest, err := desk.Latest(ctx, 1)
+	latest, err := operator.LatestEvents(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := desk.Workers(ctx)
+	workers, err := operator.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	redrives, err := readableRedrives(desk.Redrives(ctx))
+	redrives, err := readableRedrives(operator.Redrives(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (f *forbidden) Error() string { return f.text }
 
 var (
 	// errNoPage means that the page does not exist.
-	errNoPage = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no such page"}
+	errNoPage = &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is no such page"}
 	// errNotSignedIn means that the visitor must sign in first.
 	errNotSignedIn = errors.New("sign in first")
 )
@@ -84,7 +84,7 @@ func (c *Console) renderError(w http.ResponseWriter, r *http.Request, err error)
 	if shown.Status >= 500 {
 		c.cfg.Log.Error("page not shown", "event", "page_failed", "path", r.URL.Path, "error", err)
 	}
-	q := &request{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk}
+	q := &request{Request: r, ctx: r.Context(), c: c, operator: c.cfg.Operator}
 	visitor, unknown := c.visitorOf(r)
 	if q.prefs = prefsOf(r, unknown == nil); unknown == nil {
 		q.visitor = visitor

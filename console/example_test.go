@@ -3,19 +3,19 @@ package console_test
 import (
 	"net/http"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // serve mounts the console in an application that has its own sign-in.
-func serve(store holdfast.Store, signedIn func(*http.Request) (name string, err error)) error {
+func serve(db store.Store, signedIn func(*http.Request) (name string, err error)) error {
 	mux := http.NewServeMux()
 	// README start
 	pages, err := console.New(console.Config{
-		Desk:   ops.New(store, ops.Config{}),
-		Prefix: "/ops/jobs",
+		Operator: ops.New(db, ops.Config{}),
+		Prefix:   "/ops/jobs",
 		Who: func(r *http.Request) (console.Visitor, error) {
 			name, err := signedIn(r) // your own: an error keeps the visitor out, and is shown
 			return console.Visitor{Name: name, Scope: apikey.Operator}, err

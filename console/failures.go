@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountFailures mounts the errors page, the page of each error group, and the triage actions. The URL paths keep the name failures.
@@ -52,20 +53,20 @@ const (
 // tabs are the statuses to choose from. Regressed groups are listed with the open ones.
 var tabs = []struct {
 	name, title string
-	has         []holdfast.Status
+	has         []store.Status
 }{
-	{"", "Open", []holdfast.Status{holdfast.Open, holdfast.Regressed}},
-	{"regressed", "Regressed", []holdfast.Status{holdfast.Regressed}},
-	{"acknowledged", "Acknowledged", []holdfast.Status{holdfast.Acknowledged}},
-	{"ignored", "Ignored", []holdfast.Status{holdfast.Ignored}},
-	{"resolved", "Resolved", []holdfast.Status{holdfast.Resolved}},
+	{"", "Open", []store.Status{store.StatusOpen, store.StatusRegressed}},
+	{"regressed", "Regressed", []store.Status{store.StatusRegressed}},
+	{"acknowledged", "Acknowledged", []store.Status{store.StatusAcknowledged}},
+	{"ignored", "Ignored", []store.Status{store.StatusIgnored}},
+	{"resolved", "Resolved", []store.Status{store.StatusResolved}},
 	{"all", "All", nil},
 }
 
 // failures renders the errors page.
 func (c *Console) failures(q *request) (page, error) {
 	f := failures{Status: q.text("status"), Code: q.text("code"), Kind: q.text("kind"), Sort: q.text("sort"), Sorts: sortings}
-	if f.Status == string(holdfast.Open) {
+	if f.Status == string(store.StatusOpen) {
 		f.Status = ""
 	}
 	at, err := q.chosenSpan(errorGroupSpans, "24h")
@@ -94,10 +95,10 @@ func (f *failures) choose(q *request) error {
 		f.Tabs = append(f.Tabs, choice{one.title, q.withQuery("status", one.name, "cursor", ""), one.name == f.Status})
 	}
 	if !known {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("status %.40q: use open, regressed, acknowledged, ignored, resolved or all", f.Status)}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("status %.40q: use open, regressed, acknowledged, ignored, resolved or all", f.Status)}
 	}
 	if !slices.ContainsFunc(sortings, func(s sorting) bool { return s.Name == f.Sort }) {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("sort %.40q: use hour or dead, or leave it out", f.Sort)}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("sort %.40q: use hour or dead, or leave it out", f.Sort)}
 	}
 	f.Narrow = f.Code != "" || f.Kind != "" || f.Status != ""
 	return nil
@@ -107,11 +108,11 @@ func (f *failures) choose(q *request) error {
 func (f *failures) list(q *request, at span) error {
 	i := slices.IndexFunc(tabs, func(t struct {
 		name, title string
-		has         []holdfast.Status
+		has         []store.Status
 	}) bool {
 		return t.name == f.Status
 	})
-	filter := holdfast.ErrorFilter{Code: f.Code, Kind: f.Kind, Limit: errorGroupsPerPage, Cursor: q.text("cursor")}
+	filter := store.ErrorFilter{Code: f.Code, Kind: f.Kind, Limit: errorGroupsPerPage, Cursor: q.text("cursor")}
 	enough := errorGroupsPerPage
 	if f.Sort != "" {
 		filter.Limit, filter.Cursor, enough = maxSorted, "", maxSorted
@@ -151,7 +152,7 @@ func (f *failures) list(q *request, at span) error {
 }
 
 // errorGroups reads error groups of some statuses, the last seen first. A single status is a filter of the store; for several, it reads all and drops the others.
-func (q *request) errorGroups(f holdfast.ErrorFilter, has []holdfast.Status, enough int) (groups []holdfast.ErrorGroup, cursor string, err error) {
+func (q *request) errorGroups(f store.ErrorFilter, has []store.Status, enough int) (groups []store.ErrorGroup, cursor string, err error) {
 	if len(has) == 1 {
 		f.Status = has[0]
 	}
@@ -159,8 +160,8 @@ func (q *request) errorGroups(f holdfast.ErrorFilter, has []holdfast.Status, eno
 		f.Limit = min(f.Limit, enough)
 	}
 	for range maxPages {
-		var found []holdfast.ErrorGroup
-		if found, cursor, err = q.desk.ErrorGroups(q.ctx, f); err != nil {
+		var found []store.ErrorGroup
+		if found, cursor, err = q.operator.ErrorGroups(q.ctx, f); err != nil {
 			return nil, "", err
 		}
 		for _, g := range found {
@@ -221,7 +222,7 @@ func (q *request) groupAlarms(seen snapshot) (all []alarm) {
 	if n := len(regressed); n > 0 {
 		all = append(all, alarm{Tone: "bad", Icon: "icon-redrives", Title: plural(n, "error group") + " regressed.", Text: "Resolved earlier and failing again: " + codeNames(regressed) + ".", Link: q.link("/failures?status=regressed"), Name: "View regressed"})
 	}
-	open := slices.DeleteFunc(slices.Clone(seen.open), func(g holdfast.ErrorGroup) bool { return !isNew(g, q) })
+	open := slices.DeleteFunc(slices.Clone(seen.open), func(g store.ErrorGroup) bool { return !isNew(g, q) })
 	if n := len(open); n > 0 {
 		all = append(all, alarm{Tone: "hold", Icon: "icon-failures", Title: plural(n, "new error group") + " in the last 24 hours.", Text: codeNames(open) + ".", Link: q.link("/failures?sort=hour"), Name: "View most frequent"})
 	}
@@ -229,7 +230,7 @@ func (q *request) groupAlarms(seen snapshot) (all []alarm) {
 }
 
 // codeNames returns the codes of error groups, each once and at most four.
-func codeNames(groups []holdfast.ErrorGroup) string {
+func codeNames(groups []store.ErrorGroup) string {
 	var codes []string
 	for _, g := range groups {
 		if !slices.Contains(codes, g.Code) {

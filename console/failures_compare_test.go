@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestDifferencesBetweenTextsAreFound(t *testing.T) {
@@ -37,7 +37,7 @@ func TestDifferencesBetweenTextsAreFound(t *testing.T) {
 func TestAChartHasABarForEveryStepAndForgetsNothing(t *testing.T) {
 	now := time.Date(2026, 3, 29, 1, 30, 20, 0, time.UTC)
 	for _, s := range spans {
-		all := s.bars([]holdfast.Trend{
+		all := s.bars([]store.Trend{
 			{Step: now.Truncate(s.step), Queue: "a", Complete: 3, Failed: 1}, {Step: now.Truncate(s.step), Queue: "b", Retried: 2}, {Step: now.Add(-9 * 24 * time.Hour).Truncate(s.step), Complete: 7},
 			{Step: now.Add(time.Hour), Complete: 9}, // by a clock that is ahead
 		}, now)

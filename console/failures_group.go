@@ -7,12 +7,13 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An errorGroupPage is the data of the page of an error group.
 type errorGroupPage struct {
 	errorGroupRow
-	ops.Trouble
+	ops.ErrorGroupDetail
 	Spans        []choice
 	Span         string
 	Chart        chart
@@ -22,7 +23,7 @@ type errorGroupPage struct {
 	Same         []fact
 	Letters      []ops.DeadLetter
 	Retrying     []holdfast.Job
-	Notes        []holdfast.Event
+	Notes        []store.Event
 	Why          string // how the newest failure was classified, and what the policy decided
 	WhyJob       holdfast.ID
 	Audit        string
@@ -56,7 +57,7 @@ func (c *Console) failure(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	found, err := q.desk.ErrorGroup(q.ctx, q.fingerprint())
+	found, err := q.operator.ErrorGroup(q.ctx, q.fingerprint())
 	if err != nil {
 		return page{}, err
 	}
@@ -65,12 +66,12 @@ func (c *Console) failure(q *request) (page, error) {
 	if err := q.trend(rows, at); err != nil {
 		return page{}, err
 	}
-	f := errorGroupPage{errorGroupRow: rows[0], Trouble: found, Span: at.Name, Spans: q.spanChoices(errorGroupSpans, at)}
+	f := errorGroupPage{errorGroupRow: rows[0], ErrorGroupDetail: found, Span: at.Name, Spans: q.spanChoices(errorGroupSpans, at)}
 	f.Chart = q.prefs.clock().errorGroupChart(at, f.Trend.Failures, q.now)
 	f.Jobs = q.jobs("fingerprint:" + found.Group.Fingerprint)
 	f.Retries = q.jobs("is:retrying", "fingerprint:"+found.Group.Fingerprint)
 	f.Audit = q.link("/audit?subject=error/" + found.Group.Fingerprint)
-	f.Triaged = f.Status == holdfast.Acknowledged || f.Status == holdfast.Ignored || f.Status == holdfast.Resolved
+	f.Triaged = f.Status == store.StatusAcknowledged || f.Status == store.StatusIgnored || f.Status == store.StatusResolved
 	f.FailuresLeft = max(0, f.UntilCount-f.Failures)
 	f.count(q)
 	f.sample(found.Jobs)
@@ -98,7 +99,7 @@ func (f *errorGroupPage) count(q *request) {
 }
 
 // Dead returns the number of dead letters of the group, as far as they were counted.
-func (f *errorGroupPage) Dead() int { return max(f.errorGroupRow.Dead, f.Trouble.Dead) }
+func (f *errorGroupPage) Dead() int { return max(f.errorGroupRow.Dead, f.ErrorGroupDetail.Dead) }
 
 // sample sets the samples of the newest jobs, and what differs between them.
 func (f *errorGroupPage) sample(jobs []holdfast.Job) {
@@ -124,7 +125,7 @@ func (f *errorGroupPage) sample(jobs []holdfast.Job) {
 		f.Samples = []sample{{At: f.FirstSeen, Title: headline(f.Detail, f.Message), Detail: truncate(f.Detail, maxDetail), Cut: len(f.Detail) > maxDetail}}
 	}
 	f.Words = compareTexts(texts)
-	f.Same = sortedFacts(f.Trouble.Same)
+	f.Same = sortedFacts(f.ErrorGroupDetail.Same)
 }
 
 // headline returns the first line of a text, or fallback if it is empty.
@@ -147,15 +148,15 @@ func sortedFacts(all map[string]string) (facts []fact) {
 
 // readJobs reads the jobs of the group, and why its newest failure was classified as it was.
 func (f *errorGroupPage) readJobs(q *request) (err error) {
-	of := holdfast.Filter{Fingerprint: f.Fingerprint, Limit: maxLetters, Look: maxScanned}
-	if f.Letters, _, err = q.desk.DeadLetters(q.ctx, of); err != nil {
+	of := store.Filter{Fingerprint: f.Fingerprint, Limit: maxLetters, MaxScan: maxScanned}
+	if f.Letters, _, err = q.operator.DeadLetters(q.ctx, of); err != nil {
 		return err
 	}
 	of.Retrying, of.Limit = true, maxRows
-	if f.Retrying, _, err = q.desk.Jobs(q.ctx, of); err != nil || len(f.Trouble.Jobs) == 0 {
+	if f.Retrying, _, err = q.operator.Jobs(q.ctx, of); err != nil || len(f.ErrorGroupDetail.Jobs) == 0 {
 		return err
 	}
-	history, err := q.desk.History(q.ctx, f.Trouble.Jobs[0].ID)
+	history, err := q.operator.History(q.ctx, f.ErrorGroupDetail.Jobs[0].ID)
 	if err != nil {
 		return err
 	}

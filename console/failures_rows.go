@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An errorGroupRow is an error group in a list.
 type errorGroupRow struct {
-	holdfast.ErrorGroup
+	store.ErrorGroup
 	Link        string
 	StatusBadge statusBadge
 	New         bool
@@ -21,7 +21,7 @@ type errorGroupRow struct {
 	Dead        int
 	DeadAt      string // URL of its dead letters
 	Redrive     string
-	Trend       holdfast.ErrorTrend
+	Trend       store.ErrorTrend
 	Parts       []part
 	Outcomes    string // Parts in words, without zeros
 }
@@ -30,16 +30,16 @@ type errorGroupRow struct {
 type statusBadge struct{ Word, Tone, Shape string }
 
 // statusBadges are the badges of the statuses of error groups.
-var statusBadges = map[holdfast.Status]statusBadge{
-	holdfast.Open:         {"open", "bad", "shape-failed"},
-	holdfast.Regressed:    {"regressed", "bad", "icon-redrives"},
-	holdfast.Acknowledged: {"acknowledged", "running", "icon-person"},
-	holdfast.Ignored:      {"ignored", "", "shape-cancelled"},
-	holdfast.Resolved:     {"resolved", "good", "shape-complete"},
+var statusBadges = map[store.Status]statusBadge{
+	store.StatusOpen:         {"open", "bad", "shape-failed"},
+	store.StatusRegressed:    {"regressed", "bad", "icon-redrives"},
+	store.StatusAcknowledged: {"acknowledged", "running", "icon-person"},
+	store.StatusIgnored:      {"ignored", "", "shape-cancelled"},
+	store.StatusResolved:     {"resolved", "good", "shape-complete"},
 }
 
 // row returns the row of an error group.
-func (q *request) row(g holdfast.ErrorGroup) errorGroupRow {
+func (q *request) row(g store.ErrorGroup) errorGroupRow {
 	r := errorGroupRow{ErrorGroup: g, Link: q.link("/failures/" + g.Fingerprint), StatusBadge: statusBadges[g.Status], New: isNew(g, q)}
 	if r.New {
 		r.StatusBadge = statusBadge{"new", "bad", "shape-failed"}
@@ -53,8 +53,8 @@ func (q *request) row(g holdfast.ErrorGroup) errorGroupRow {
 }
 
 // isNew reports whether an open group was first seen within newWithin.
-func isNew(g holdfast.ErrorGroup, q *request) bool {
-	return g.Status == holdfast.Open && q.now.Sub(g.FirstSeen) < newWithin
+func isNew(g store.ErrorGroup, q *request) bool {
+	return g.Status == store.StatusOpen && q.now.Sub(g.FirstSeen) < newWithin
 }
 
 // trend adds the trend and the outcomes to rows.
@@ -66,7 +66,7 @@ func (q *request) trend(rows []errorGroupRow, at span) error {
 	for i := range rows {
 		names[i] = rows[i].Fingerprint
 	}
-	trends, err := q.desk.ErrorTrends(q.ctx, names, at.within, at.step)
+	trends, err := q.operator.ErrorTrends(q.ctx, names, at.within, at.step)
 	if err != nil {
 		return err
 	}
@@ -107,14 +107,14 @@ func (r errorGroupRow) Letters() string {
 }
 
 // outcomeParts returns how the jobs of an error group ended.
-func outcomeParts(t holdfast.ErrorTrend) []part {
+func outcomeParts(t store.ErrorTrend) []part {
 	return []part{
 		{t.Recovered, "good", plural(t.Recovered, "job") + " recovered"}, {t.Live, "hold", plural(t.Live, "job") + " in progress"}, {t.Failed, "bad", plural(t.Failed, "job") + " still failed"},
 	}
 }
 
 // outcomeWords returns the outcomes in words, without zeros.
-func outcomeWords(t holdfast.ErrorTrend) string {
+func outcomeWords(t store.ErrorTrend) string {
 	var words []string
 	for _, one := range []struct {
 		n    int
@@ -131,7 +131,7 @@ func outcomeWords(t holdfast.ErrorTrend) string {
 func (q *request) newErrorGroups(seen snapshot) ([]errorGroupRow, error) {
 	var rows []errorGroupRow
 	for _, g := range slices.Concat(seen.regressed, seen.open) {
-		if g.LastDay > 0 && (g.Status == holdfast.Regressed || isNew(g, q)) {
+		if g.LastDay > 0 && (g.Status == store.StatusRegressed || isNew(g, q)) {
 			rows = append(rows, q.row(g))
 		}
 	}

@@ -8,21 +8,22 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // fingerprintOf returns the fingerprint of the error group of a dead letter.
 func (s *scene) fingerprintOf(id holdfast.ID) string {
 	s.t.Helper()
-	job, err := s.Desk.Job(s.t.Context(), id)
+	job, err := s.Operator.Job(s.t.Context(), id)
 	if err != nil || job.LastFailure == nil {
 		s.t.Fatalf("%s has no failure: %v", id, err)
 	}
 	return job.LastFailure.Fingerprint
 }
 
-func (s *scene) statusOf(fingerprint string) holdfast.ErrorGroup {
+func (s *scene) statusOf(fingerprint string) store.ErrorGroup {
 	s.t.Helper()
-	found, err := s.Desk.ErrorGroup(s.t.Context(), fingerprint)
+	found, err := s.Operator.ErrorGroup(s.t.Context(), fingerprint)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestOperatorsTriageErrorGroups(t *testing.T) {
 		}
 	}
 	say("ignore", url.Values{"for": {"24h"}, "count": {"5"}, "reason": {"known"}, "back": {"/failures"}}, "ignored for 1 d, or until 5 more failures")
-	if g := s.statusOf(gateway); g.Status != holdfast.Ignored || g.UntilCount != g.Failures+5 || g.Until.IsZero() || g.Actor != "ada" || g.Reason != "known" {
+	if g := s.statusOf(gateway); g.Status != store.StatusIgnored || g.UntilCount != g.Failures+5 || g.Until.IsZero() || g.Actor != "ada" || g.Reason != "known" {
 		t.Errorf("ignored: %+v", g)
 	}
 	say("ignore", url.Values{"for": {"soon"}, "back": {"/failures"}}, "use a duration such as 24h")
@@ -72,7 +73,7 @@ func TestOperatorsTriageErrorGroups(t *testing.T) {
 	say("reopen", url.Values{"back": {"/failures"}}, "reopened")
 	say("acknowledge", url.Values{"back": {"/failures/" + gateway}}, "Error group acknowledged")
 	say("resolve", url.Values{"version": {"1.5.0"}, "back": {"/failures?status=resolved"}}, gateway)
-	if g := s.statusOf(gateway); g.Status != holdfast.Resolved || g.ResolvedIn != "1.5.0" {
+	if g := s.statusOf(gateway); g.Status != store.StatusResolved || g.ResolvedIn != "1.5.0" {
 		t.Errorf("resolved: %+v", g)
 	}
 	say("note", url.Values{"reason": {"it was the <proxy>"}}, "it was the &lt;proxy&gt;")
@@ -92,7 +93,7 @@ func TestViewersCannotTriage(t *testing.T) {
 			t.Errorf("%s: %d", verb, status)
 		}
 	}
-	if g := s.statusOf(gateway); g.Status != holdfast.Open {
+	if g := s.statusOf(gateway); g.Status != store.StatusOpen {
 		t.Errorf("a viewer made it %s", g.Status)
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A triageAction is an action on an error group.
 type triageAction struct {
 	verb    string
-	status  holdfast.Status
+	status  store.Status
 	message string // %s is the duration of an ignore
 }
 
 var triageActions = []triageAction{
-	{"resolve", holdfast.Resolved, "Error group resolved. If it fails again, it becomes regressed."},
-	{"ignore", holdfast.Ignored, "Error group ignored%s."},
-	{"acknowledge", holdfast.Acknowledged, "Error group acknowledged."},
-	{"reopen", holdfast.Open, "Error group reopened."},
+	{"resolve", store.StatusResolved, "Error group resolved. If it fails again, it becomes regressed."},
+	{"ignore", store.StatusIgnored, "Error group ignored%s."},
+	{"acknowledge", store.StatusAcknowledged, "Error group acknowledged."},
+	{"reopen", store.StatusOpen, "Error group reopened."},
 	{"note", "", "Note added."},
 }
 
@@ -30,23 +30,23 @@ const maxIgnored = 1_000_000_000
 // run applies the action to the error group of the request.
 func (j triageAction) run(q *request) (actionResult, error) {
 	to := "/failures/" + url.PathEscape(q.fingerprint())
-	t := holdfast.Triage{Fingerprint: q.fingerprint(), Status: j.status, Actor: q.visitor.Name, Reason: q.text("reason")}
+	t := store.Triage{Fingerprint: q.fingerprint(), Status: j.status, Actor: q.visitor.Name, Reason: q.text("reason")}
 	message := j.message
 	switch j.status {
 	case "":
 		if t.Reason == "" {
 			return actionResult{to: to}, invalid("the note is empty: write a text")
 		}
-	case holdfast.Resolved:
+	case store.StatusResolved:
 		t.Version = q.text("version")
-	case holdfast.Ignored:
+	case store.StatusIgnored:
 		var err error
 		if t.For, t.Count, err = q.ignoreLimits(); err != nil {
 			return actionResult{}, err
 		}
 		message = fmt.Sprintf(j.message, ignoreWords(t.For, t.Count))
 	}
-	if err := q.desk.Triage(q.ctx, t); err != nil {
+	if err := q.operator.Triage(q.ctx, t); err != nil {
 		return actionResult{}, err
 	}
 	if j.status == "" {

@@ -13,8 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // funcs returns the template functions.
@@ -104,17 +104,17 @@ func num(n any) string {
 }
 
 // depthCount formats one count of a queue's depth, with a plus if the store stopped counting there.
-func depthCount(d holdfast.Depth, number string, jobs int) string {
+func depthCount(d store.Depth, number string, jobs int) string {
 	if slices.Contains(d.AtLeast, number) {
 		return num(jobs) + "+"
 	}
 	return num(jobs)
 }
 
-// capped formats a count, with a plus at ops.MostCounted, where counting stops.
+// capped formats a count, with a plus at ops.MaxCounted, where counting stops.
 func capped(n int) string {
-	if n >= ops.MostCounted {
-		return num(ops.MostCounted) + "+"
+	if n >= ops.MaxCounted {
+		return num(ops.MaxCounted) + "+"
 	}
 	return num(n)
 }

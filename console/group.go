@@ -9,11 +9,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A groupPage is the data of the page of a group.
 type groupPage struct {
-	Detail ops.Gathering
+	Detail ops.GroupDetail
 	groupRow
 	Late    bool   // the counts are older than two seconds
 	Banner  string // what its outcome means, if it is not simply ready
@@ -70,7 +71,7 @@ func groupScreen(q *request) (page, error) {
 	for _, one := range found.Inside {
 		shown.Inside = append(shown.Inside, groupRowOf(one))
 	}
-	refused := slices.ContainsFunc(found.Story, func(e holdfast.Event) bool { return e.Name == "continuation refused" && e.Generation == g.Generation })
+	refused := slices.ContainsFunc(found.Story, func(e store.Event) bool { return e.Name == "continuation refused" && e.Generation == g.Generation })
 	for _, then := range g.Then {
 		follows := followUpOf(g, then)
 		follows.Refused = follows.Came && refused
@@ -139,7 +140,7 @@ func groupBanner(g holdfast.Group) (is, missing string) {
 }
 
 // onGroup returns an intervention of the visitor on the group of the request.
-func (q *request) onGroup() (i holdfast.Intervention, err error) {
+func (q *request) onGroup() (i store.Intervention, err error) {
 	id, err := q.id()
 	i = q.on(holdfast.ID{})
 	i.Group = id
@@ -151,7 +152,7 @@ func retryGroup(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	jobs, err := q.desk.RetryGroup(q.ctx, i)
+	jobs, err := q.operator.RetryGroup(q.ctx, i)
 	return actionResult{text: fmt.Sprintf("%s retried. The group is processing again.", title(plural(jobs, "job")))}, err
 }
 
@@ -163,7 +164,7 @@ func cancelGroup(q *request) (actionResult, error) {
 	if i.Reason == "" {
 		return actionResult{}, invalid("nothing was cancelled: give a reason")
 	}
-	return actionResult{text: "The group is being cancelled. Queued jobs end soon; processing jobs end when their workers stop them."}, q.desk.CancelGroup(q.ctx, i)
+	return actionResult{text: "The group is being cancelled. Queued jobs end soon; processing jobs end when their workers stop them."}, q.operator.CancelGroup(q.ctx, i)
 }
 
 func sealGroup(q *request) (actionResult, error) {
@@ -171,5 +172,5 @@ func sealGroup(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	return actionResult{text: "Group sealed. It accepts no more members and is settled when they have ended."}, q.desk.SealGroup(q.ctx, i)
+	return actionResult{text: "Group sealed. It accepts no more members and is settled when they have ended."}, q.operator.SealGroup(q.ctx, i)
 }

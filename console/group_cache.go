@@ -16,7 +16,7 @@ type groupCache struct {
 }
 
 type cachedGroup struct {
-	group ops.Gathering
+	group ops.GroupDetail
 	until time.Time
 }
 
@@ -27,7 +27,7 @@ const (
 )
 
 // group returns a group, current or cached.
-func (m *groupCache) group(q *request, id holdfast.ID) (ops.Gathering, error) {
+func (m *groupCache) group(q *request, id holdfast.ID) (ops.GroupDetail, error) {
 	begun := time.Now()
 	m.mu.Lock()
 	cached, ok := m.known[id]
@@ -35,7 +35,7 @@ func (m *groupCache) group(q *request, id holdfast.ID) (ops.Gathering, error) {
 	if ok && begun.Before(cached.until) {
 		return cached.group, nil
 	}
-	found, err := q.desk.Group(q.ctx, id)
+	found, err := q.operator.Group(q.ctx, id)
 	took := time.Since(begun)
 	if err != nil || took < slowCount {
 		return found, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountGroups mounts the list of groups, the page of a group and its actions.
@@ -53,7 +54,7 @@ type groupRow struct {
 // groupsScreen renders the list of groups, the newest first.
 func groupsScreen(q *request) (page, error) {
 	shown := groupList{State: q.text("state"), Name: q.text("name"), Owner: q.text("owner")}
-	groups, next, err := q.desk.Groups(q.ctx, holdfast.GroupFilter{State: holdfast.GroupState(shown.State), Name: shown.Name, Owner: shown.Owner, Limit: 50, Cursor: q.text("cursor")})
+	groups, next, err := q.operator.Groups(q.ctx, store.GroupFilter{State: holdfast.GroupState(shown.State), Name: shown.Name, Owner: shown.Owner, Limit: 50, Cursor: q.text("cursor")})
 	if err != nil {
 		return page{}, err
 	}
@@ -88,9 +89,9 @@ func groupsScreen(q *request) (page, error) {
 // groupUnderWay counts the jobs of a group that is not settled, up to maxGroupJobs.
 func (q *request) groupUnderWay(row *groupRow) error {
 	var found [4]int
-	for n, f := range []holdfast.Filter{{State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Queued}, {State: holdfast.Processing}} {
-		f.Group, f.Look = row.ID, maxGroupJobs
-		count, err := q.desk.Count(q.ctx, f)
+	for n, f := range []store.Filter{{State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Queued}, {State: holdfast.Processing}} {
+		f.Group, f.MaxScan = row.ID, maxGroupJobs
+		count, err := q.operator.Count(q.ctx, f)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
@@ -38,21 +39,21 @@ func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
 	if !strings.Contains(text, "1 job retried") || !strings.Contains(text, "Settled when the last member has ended") {
 		t.Error("the page after a retry does not say so")
 	}
-	if g, err := s.Desk.Group(t.Context(), id); err != nil || g.Group.State != holdfast.GroupProcessing || g.Group.Generation != 2 {
+	if g, err := s.Operator.Group(t.Context(), id); err != nil || g.Group.State != holdfast.GroupProcessing || g.Group.Generation != 2 {
 		t.Errorf("%+v, %v", g.Group, err)
 	}
 	if _, text := s.post(path+"/cancel", url.Values{"back": {path}}); !strings.Contains(text, "give a reason") {
 		t.Error("a group is cancelled without a reason")
 	}
 	s.post(path+"/cancel", url.Values{"reason": {"enough"}, "back": {path}})
-	if g, err := s.Desk.Group(t.Context(), id); err != nil || len(g.Story) < 2 || g.Story[0].Actor != "ada" {
+	if g, err := s.Operator.Group(t.Context(), id); err != nil || len(g.Story) < 2 || g.Story[0].Actor != "ada" {
 		t.Errorf("%+v, %v", g.Story, err)
 	}
 }
 
 func TestAGroupInsideAnotherLeadsThereAndBack(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	inside, err := s.Store.Gather(t.Context(), holdfast.Group{Name: "the first week", Parent: s.Open})
+	inside, err := s.Store.CreateGroup(t.Context(), holdfast.Group{Name: "the first week", Parent: s.Open})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
 	if _, text := s.post(path+"/seal", url.Values{"back": {path}}); !strings.Contains(text, "Group sealed") {
 		t.Error("the page does not confirm the seal")
 	}
-	if g, err := s.Desk.Group(t.Context(), s.Open); err != nil || g.Group.SealedAt.IsZero() {
+	if g, err := s.Operator.Group(t.Context(), s.Open); err != nil || g.Group.SealedAt.IsZero() {
 		t.Errorf("%+v, %v", g.Group, err)
 	}
 }
@@ -111,20 +112,20 @@ func (s *scene) partial() holdfast.ID {
 			s.t.Fatal(err)
 		}
 	}
-	g, err := s.Store.Gather(ctx, holdfast.Group{Name: "both halves", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report"}}}})
+	g, err := s.Store.CreateGroup(ctx, holdfast.Group{Name: "both halves", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report"}}}})
 	must(err)
 	_, err = s.Store.Enqueue(ctx, []holdfast.Draft{{Kind: "half", Queue: "halves", Group: g.ID}, {Kind: "half", Queue: "halves", Group: g.ID}})
 	must(err)
-	must(s.Store.Seal(ctx, g.ID))
-	leases, err := s.Store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"halves"}, Limit: 2, Start: 2, Lease: 3600e9})
+	must(s.Store.SealGroup(ctx, g.ID))
+	leases, err := s.Store.Claim(ctx, store.Claim{Worker: "w", Queues: []string{"halves"}, Limit: 2, Start: 2, Lease: 3600e9})
 	must(err)
 	failed := &holdfast.Failure{Code: "INTERNAL_ERROR", Message: "the other half is gone"}
-	_, err = s.Store.Settle(ctx, []holdfast.Settlement{
+	_, err = s.Store.Settle(ctx, []store.Settlement{
 		{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete},
 		{Batch: leases[1].Batch, Job: leases[1].ID, Token: leases[1].Token, To: holdfast.Failed, Failure: failed},
 	})
 	must(err)
-	_, err = s.Store.Conclude(ctx, 10)
+	_, err = s.Store.AdvanceGroups(ctx, 10)
 	must(err)
 	return g.ID
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountHealth mounts the health page and its actions. The result of the last integrity check is kept in memory for all visitors.
@@ -33,12 +34,12 @@ type healthPage struct {
 	NoRules   string // error of reading the rules
 	Check     *healthCheck
 	Busy      time.Time // start of a check in progress
-	Lagging   []ops.Subscribed
+	Lagging   []ops.SubscriptionStatus
 }
 
 // A healthDuty is a duty on the page.
 type healthDuty struct {
-	duty.Standing
+	duty.Status
 	Does       string
 	StateBadge stateBadge
 	Pausable   bool // the duty can be paused and run by hand
@@ -58,7 +59,7 @@ const lateAfter = 5 * time.Second
 func healthScreen(q *request, checks *healthChecks) (page, error) {
 	shown := healthPage{}
 	shown.Check, shown.Busy = checks.now()
-	duties, err := q.desk.Duties(q.ctx)
+	duties, err := q.operator.Duties(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
@@ -82,20 +83,20 @@ func healthScreen(q *request, checks *healthChecks) (page, error) {
 // healthTiles returns the figures at the top of the page. All are cheap queries.
 func (q *request) healthTiles(shown *healthPage) ([]tile, error) {
 	asked := time.Now()
-	jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{Limit: 1})
+	jobs, _, err := q.operator.Jobs(q.ctx, store.Filter{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	answered := time.Since(asked)
-	workers, err := q.desk.Workers(q.ctx)
+	workers, err := q.operator.Workers(q.ctx)
 	if err != nil {
 		return nil, err
 	}
-	latest, err := q.desk.Latest(q.ctx, 1)
+	latest, err := q.operator.LatestEvents(q.ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	subscribed, err := q.desk.Subscriptions(q.ctx)
+	subscribed, err := q.operator.Subscriptions(q.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func healthClock(jobs []holdfast.Job, at time.Time, within time.Duration) tile {
 	return t
 }
 
-func healthWorkers(q *request, workers []holdfast.Presence) tile {
+func healthWorkers(q *request, workers []store.WorkerInfo) tile {
 	t := tile{Title: "Workers alive", Value: num(len(workers)), Link: q.link("/workers"), Note: "Start a worker", State: "bad"}
 	versions := map[string]bool{}
 	for _, one := range workers {
@@ -155,7 +156,7 @@ func healthLate(shown *healthPage) tile {
 	return t
 }
 
-func healthLag(q *request, subscribed []ops.Subscribed, shown *healthPage) tile {
+func healthLag(q *request, subscribed []ops.SubscriptionStatus, shown *healthPage) tile {
 	t := tile{Title: "Subscriptions behind", Value: "0", Link: q.link("/deliveries"), Note: "No subscriptions"}
 	for _, one := range subscribed {
 		if one.Lag > 1000 {
@@ -174,7 +175,7 @@ func healthLag(q *request, subscribed []ops.Subscribed, shown *healthPage) tile 
 // healthRetention sets the retention rules.
 func (q *request) healthRetention(shown *healthPage) {
 	var err error
-	if shown.Retention, err = q.desk.Retention(q.ctx); err != nil {
+	if shown.Retention, err = q.operator.Retention(q.ctx); err != nil {
 		shown.NoRules = sentence(err)
 		return
 	}
@@ -187,7 +188,7 @@ func (q *request) healthRetention(shown *healthPage) {
 }
 
 // healthWhich returns which jobs a rule matches.
-func healthWhich(r holdfast.Retain) string {
+func healthWhich(r store.RetentionRule) string {
 	words := ""
 	for _, one := range [][2]string{{"state", string(r.State)}, {"kind", r.Kind}, {"owner", r.Owner}, {"code", r.Code}, {"group", string(r.Group)}} {
 		if one[1] != "" {
@@ -202,7 +203,7 @@ func healthWhich(r holdfast.Retain) string {
 
 func healthKeeps(lasting time.Duration) string {
 	switch {
-	case lasting == holdfast.Forever:
+	case lasting == store.Forever:
 		return "forever"
 	case lasting == 0:
 		return "deleted at once"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // healthChecks keeps the result of the last integrity check. One check runs at a time, because it reads the whole store. It is safe for concurrent use.
@@ -84,7 +85,7 @@ func (m *healthChecks) check(q *request) (actionResult, error) {
 	var found *healthCheck
 	defer func() { m.end(found) }()
 	began := time.Now()
-	report, err := q.desk.Doctor(q.ctx)
+	report, err := q.operator.CheckIntegrity(q.ctx)
 	if err != nil {
 		return to, err
 	}
@@ -101,7 +102,7 @@ func (m *healthChecks) check(q *request) (actionResult, error) {
 }
 
 // groupFindings groups findings by the invariant that they violate.
-func (q *request) groupFindings(findings []holdfast.Finding) (broken []brokenInvariant) {
+func (q *request) groupFindings(findings []store.Finding) (broken []brokenInvariant) {
 	at := map[string]int{}
 	for _, f := range findings {
 		i, known := at[f.Rule]

@@ -19,8 +19,8 @@ var dutyTexts = map[string]string{
 }
 
 // healthDuty returns the row of a duty.
-func (q *request) healthDuty(s duty.Standing) healthDuty {
-	row := healthDuty{Standing: s, Does: dutyTexts[s.Name], Pausable: duty.Pausable(s.Name), Act: q.link("/health/duties/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on time", "good", "complete"}}
+func (q *request) healthDuty(s duty.Status) healthDuty {
+	row := healthDuty{Status: s, Does: dutyTexts[s.Name], Pausable: duty.Pausable(s.Name), Act: q.link("/health/duties/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on time", "good", "complete"}}
 	row.Failing = !s.ErrorAt.IsZero() && !s.ErrorAt.Before(s.Last)
 	switch {
 	case s.Paused:
@@ -37,7 +37,7 @@ func (q *request) healthDuty(s duty.Standing) healthDuty {
 
 func runHealthDuty(q *request) (actionResult, error) {
 	name := q.PathValue("name")
-	return actionResult{text: fmt.Sprintf("Duty %s runs once in every worker.", name)}, q.desk.RunDuty(q.ctx, name, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s runs once in every worker.", name)}, q.operator.RunDuty(q.ctx, name, q.by())
 }
 
 func pauseHealthDuty(q *request) (actionResult, error) {
@@ -46,10 +46,10 @@ func pauseHealthDuty(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	return actionResult{text: fmt.Sprintf("Duty %s paused in every worker%s.", name, untilWords(lasting))}, q.desk.PauseDuty(q.ctx, name, lasting, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s paused in every worker%s.", name, untilWords(lasting))}, q.operator.PauseDuty(q.ctx, name, lasting, q.by())
 }
 
 func resumeHealthDuty(q *request) (actionResult, error) {
 	name := q.PathValue("name")
-	return actionResult{text: fmt.Sprintf("Duty %s resumed.", name)}, q.desk.ResumeDuty(q.ctx, name, q.by())
+	return actionResult{text: fmt.Sprintf("Duty %s resumed.", name)}, q.operator.ResumeDuty(q.ctx, name, q.by())
 }

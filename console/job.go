@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountJob mounts the page of a job and its actions.
@@ -42,7 +43,7 @@ type jobPage struct {
 	Left      int // attempts not shown
 	Args      longText
 	Result    longText
-	Artifacts []holdfast.Artifact
+	Artifacts []store.Artifact
 	Story     []storyLine
 	MoreLines int // story lines not shown
 	Lineage   lineage
@@ -86,15 +87,15 @@ func (c *Console) job(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	history, err := q.desk.History(q.ctx, id)
+	history, err := q.operator.History(q.ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	explained, err := q.desk.Explain(q.ctx, id)
+	explained, err := q.operator.Explain(q.ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	artifacts, err := q.desk.Artifacts(q.ctx, id)
+	artifacts, err := q.operator.Artifacts(q.ctx, id)
 	if err != nil {
 		return page{}, err
 	}
@@ -102,7 +103,7 @@ func (c *Console) job(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	job, lines := history.Job, ops.Tell(history)
+	job, lines := history.Job, ops.Story(history)
 	shown := jobPage{
 		Job: job, Badge: badgeOf(job), Can: canDo(job), Waterfall: buildWaterfall(history, lines, opened), Args: prettyText(job.Args), Result: prettyText(job.Result),
 		Artifacts: artifacts, Lineage: lineageOf(q, history), Link: linksOf(job), Commands: commands(q, job), Delivery: job.Queue == subscription.Queue,
@@ -121,7 +122,7 @@ func (q *request) openedFor(job holdfast.Job) ([]segment, error) {
 	if job.Dependency == "" {
 		return nil, nil
 	}
-	b, err := q.desk.Breaker(q.ctx, job.Dependency)
+	b, err := q.operator.Breaker(q.ctx, job.Dependency)
 	if errors.Is(err, holdfast.ErrNotFound) {
 		return nil, nil
 	}
@@ -155,10 +156,10 @@ func phrase(clause string) string {
 	return sentence(&holdfast.Error{Message: clause})
 }
 
-// instants matches times in texts of a desk, which are in UTC.
+// instants matches times in texts of an operator, which are in UTC.
 var instants = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b(\.\d+)?`)
 
-// inZone converts the times in a text of a desk to the visitor's zone.
+// inZone converts the times in a text of an operator to the visitor's zone.
 func inZone(text string, c clock) string {
 	return instants.ReplaceAllStringFunc(text, func(found string) string {
 		at, err := time.Parse(time.DateTime, found)
@@ -184,7 +185,7 @@ type can struct {
 }
 
 func canDo(job holdfast.Job) can {
-	tried := job.Failures+job.Crashes+job.Interrupts > 0
+	tried := job.Failures+job.Crashes+job.Releases > 0
 	switch {
 	case job.State == holdfast.Failed && job.Discarded:
 		return can{Retry: true, Edit: true}
@@ -210,7 +211,7 @@ func canDo(job holdfast.Job) can {
 
 // A storyLine is a line of a story, and whether it records an action of a person.
 type storyLine struct {
-	ops.Line
+	ops.StoryLine
 	Sentence string // the text, if it says more than the name
 	Person   bool
 	Restore  string // URL of the form that restores what the line changed; empty if the visitor cannot edit the job
@@ -223,7 +224,7 @@ const (
 )
 
 // storyOf returns the story, the newest line first, and the number of lines left out.
-func storyOf(lines []ops.Line, c clock) (all []storyLine, more int) {
+func storyOf(lines []ops.StoryLine, c clock) (all []storyLine, more int) {
 	for _, one := range slices.Backward(lines) {
 		if len(all) == maxStoryLines {
 			return all, len(lines) - maxStoryLines
@@ -232,7 +233,7 @@ func storyOf(lines []ops.Line, c clock) (all []storyLine, more int) {
 		if one.Text != one.Name {
 			text = phrase(truncate(inZone(one.Text, c), maxLineBytes))
 		}
-		all = append(all, storyLine{Line: one, Sentence: text, Person: one.Actor != "" && one.Actor != breaker.System})
+		all = append(all, storyLine{StoryLine: one, Sentence: text, Person: one.Actor != "" && one.Actor != breaker.System})
 	}
 	return all, 0
 }
@@ -269,7 +270,7 @@ type tagLink struct{ Name, Link string }
 // maxAfter is the number of jobs listed that a job waits for.
 const maxAfter = 12
 
-func lineageOf(q *request, h holdfast.History) (l lineage) {
+func lineageOf(q *request, h store.History) (l lineage) {
 	job := h.Job
 	for _, e := range slices.Backward(h.Events) {
 		if e.Name != "redrive" || len(e.Reason) < 36 {
@@ -301,7 +302,7 @@ func retryJob(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	ahead, err := q.desk.Retry(q.ctx, q.on(id))
+	ahead, err := q.operator.Retry(q.ctx, q.on(id))
 	if err != nil {
 		return actionResult{}, err
 	}
@@ -322,7 +323,7 @@ func cancelJob(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	state, err := q.desk.Cancel(q.ctx, q.on(id))
+	state, err := q.operator.Cancel(q.ctx, q.on(id))
 	switch {
 	case err != nil:
 		return actionResult{}, err
@@ -338,7 +339,7 @@ func discardJob(q *request) (actionResult, error) {
 	if err != nil {
 		return actionResult{}, err
 	}
-	if err := q.desk.Discard(q.ctx, q.on(id)); err != nil {
+	if err := q.operator.Discard(q.ctx, q.on(id)); err != nil {
 		return actionResult{}, err
 	}
 	return actionResult{text: "Discarded. The job is no longer a dead letter. You can still retry it."}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An attempt is one attempt of a job on its page.
@@ -47,13 +48,13 @@ type fact struct{ Name, Value string }
 const maxAttempts = 50
 
 // attempts returns the attempts of a job, the newest first, and the number left out.
-func attempts(h holdfast.History, lines []ops.Line) (all []attempt, left int) {
+func attempts(h store.History, lines []ops.StoryLine) (all []attempt, left int) {
 	known := numbers(lines)
 	every := slices.Clone(h.Attempts)
 	if own, ok := ownAttempt(h.Job); ok {
 		every = append(every, own)
 	}
-	slices.SortStableFunc(every, func(a, b holdfast.Attempt) int {
+	slices.SortStableFunc(every, func(a, b store.Attempt) int {
 		return cmp.Or(cmp.Compare(b.Generation, a.Generation), cmp.Compare(b.Token, a.Token), b.EndedAt.Compare(a.EndedAt))
 	})
 	left = max(len(every)-maxAttempts, 0)
@@ -70,10 +71,10 @@ func attempts(h holdfast.History, lines []ops.Line) (all []attempt, left int) {
 	return all, left
 }
 
-func attemptOf(a holdfast.Attempt) attempt {
+func attemptOf(a store.Attempt) attempt {
 	shown := attempt{
 		Anchor: anchor(a), Generation: a.Generation, Worker: a.Worker, WorkerJobs: queryPart{"worker", a.Worker}.String(), StartedAt: a.StartedAt, Took: max(a.EndedAt.Sub(a.StartedAt), 0),
-		Why: phrase(a.Why), Count: a.Count, Limit: a.Limit, Crash: a.Charge == holdfast.ChargeCrash, Late: a.Late, Badge: ending(a),
+		Why: phrase(a.Why), Count: a.Count, Limit: a.Limit, Crash: a.Charge == store.ChargeCrash, Late: a.Late, Badge: ending(a),
 		Repeats: a.Repeats, Since: a.Since,
 	}
 	shown.Started = shown.Took > 0 || shown.Crash
@@ -88,7 +89,7 @@ func attemptOf(a holdfast.Attempt) attempt {
 }
 
 // ending returns the badge of how an attempt ended.
-func ending(a holdfast.Attempt) badge {
+func ending(a store.Attempt) badge {
 	switch {
 	case a.Late:
 		return badge{"held", "discarded", "late"}
@@ -96,11 +97,11 @@ func ending(a holdfast.Attempt) badge {
 		return badge{"complete", "complete", "complete"}
 	case a.To == holdfast.Processing:
 		return badge{"processing", "processing", "processing"}
-	case a.Charge == holdfast.ChargeCrash:
+	case a.Charge == store.ChargeCrash:
 		return badge{"failed", "failed", "crash"}
-	case a.Charge == holdfast.ChargeInterrupt && failure.IsThrottled(a.Failure):
+	case a.Charge == store.ChargeRelease && failure.IsThrottled(a.Failure):
 		return badge{"queued", "held", "throttled"}
-	case a.Charge == holdfast.ChargeInterrupt:
+	case a.Charge == store.ChargeRelease:
 		return badge{"queued", "held", "released"}
 	case a.To == holdfast.Cancelled:
 		return badge{"cancelled", "cancelled", "cancelled"}

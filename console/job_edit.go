@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountEdit mounts the form that edits a job. Its first step shows the difference and changes nothing.
@@ -96,13 +97,13 @@ func editValuesOf(job holdfast.Job) editValues {
 func (q *request) restoreInto(form *editForm, at string) error {
 	when, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "there is no such edit: use the link in the story of the job"}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "there is no such edit: use the link in the story of the job"}
 	}
-	history, err := q.desk.History(q.ctx, form.Job.ID)
+	history, err := q.operator.History(q.ctx, form.Job.ID)
 	if err != nil {
 		return err
 	}
-	former, err := ops.Former(history, when)
+	former, err := ops.PreviousValues(history, when)
 	if err != nil {
 		return err
 	}
@@ -138,11 +139,11 @@ func (q *request) editable() (job holdfast.Job, err error) {
 	if err != nil {
 		return job, err
 	}
-	if job, err = q.desk.Job(q.ctx, id); err != nil {
+	if job, err = q.operator.Job(q.ctx, id); err != nil {
 		return job, err
 	}
 	if !canDo(job).Edit {
-		return job, &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: "job " + id.String() + " is " + string(job.State) + ": only queued jobs and dead letters can be edited"}
+		return job, &holdfast.Error{Err: holdfast.ErrConflict, Job: id, Message: "job " + id.String() + " is " + string(job.State) + ": only queued jobs and dead letters can be edited"}
 	}
 	return job, nil
 }
@@ -167,7 +168,7 @@ func (q *request) edit() (page, *actionResult, error) {
 	e, err := form.read(q)
 	switch {
 	case err == nil && form.Seen != job.Digest():
-		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the job has changed since you opened this form: check the difference and submit again"}
+		err = &holdfast.Error{Err: holdfast.ErrConflict, Message: "the job has changed since you opened this form: check the difference and submit again"}
 		form.Seen = job.Digest()
 	case err == nil && q.text("step") == "do":
 		result, failed := q.applyEdit(job, e)
@@ -185,8 +186,8 @@ func (q *request) edit() (page, *actionResult, error) {
 }
 
 // read returns the edit of the form and sets the difference.
-func (f *editForm) read(q *request) (e holdfast.Edit, err error) {
-	e = holdfast.Edit{Intervention: q.on(f.Job.ID), Seen: f.Seen}
+func (f *editForm) read(q *request) (e store.Edit, err error) {
+	e = store.Edit{Intervention: q.on(f.Job.ID), IfDigest: f.Seen}
 	is, err := readJSON(f.Values.Args)
 	if err != nil {
 		return e, err
@@ -214,20 +215,20 @@ func (f *editForm) read(q *request) (e holdfast.Edit, err error) {
 		}
 	}
 	if len(f.Diff)+len(f.Facts) == 0 && !f.Values.Now {
-		return e, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing changed: edit a field, or leave the job as it is"}
+		return e, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "nothing changed: edit a field, or leave the job as it is"}
 	}
 	return e, nil
 }
 
 // readFacts sets the fields of the edit that differ.
-func (f *editForm) readFacts(e *holdfast.Edit) error {
+func (f *editForm) readFacts(e *store.Edit) error {
 	if f.Values.Queue != f.Was.Queue {
 		e.Queue = &f.Values.Queue
 	}
 	if f.Values.Priority != f.Was.Priority {
 		n, err := strconv.ParseInt(f.Values.Priority, 10, 16)
 		if err != nil {
-			return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "priority: use a whole number from -32768 to 32767; lower numbers are claimed first"}
+			return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "priority: use a whole number from -32768 to 32767; lower numbers are claimed first"}
 		}
 		small := int16(n)
 		e.Priority = &small
@@ -240,7 +241,7 @@ func (f *editForm) readFacts(e *holdfast.Edit) error {
 		if f.Values.MaxAttempts != "" {
 			var err error
 			if n, err = strconv.Atoi(f.Values.MaxAttempts); err != nil || n < 0 {
-				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "max attempts: use a whole number, or leave it empty to follow the policy"}
+				return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "max attempts: use a whole number, or leave it empty to follow the policy"}
 			}
 		}
 		e.MaxAttempts = &n
@@ -249,29 +250,29 @@ func (f *editForm) readFacts(e *holdfast.Edit) error {
 }
 
 // changesMore reports whether an edit changes more than the start time.
-func changesMore(e holdfast.Edit) bool {
+func changesMore(e store.Edit) bool {
 	return e.Patch != nil || e.Args != nil || e.Queue != nil || e.Priority != nil || e.Tags != nil || e.MaxAttempts != nil
 }
 
 // applyEdit edits the job and, if asked to, starts or retries it. A dead letter is edited before it is retried, so that no attempt runs with the old arguments.
-func (q *request) applyEdit(job holdfast.Job, e holdfast.Edit) (actionResult, error) {
+func (q *request) applyEdit(job holdfast.Job, e store.Edit) (actionResult, error) {
 	to := "/jobs/" + job.ID.String()
 	if job.State == holdfast.Queued {
 		if q.text("now") != "" {
 			e.Delay = new(time.Duration)
 		}
-		_, err := q.desk.Edit(q.ctx, e)
+		_, err := q.operator.Edit(q.ctx, e)
 		return actionResult{to: to, text: "Edited. " + map[bool]string{true: "It starts as soon as a worker is free.", false: "It waits as before."}[e.Delay != nil]}, err
 	}
 	if changesMore(e) {
-		if _, err := q.desk.Edit(q.ctx, e); err != nil {
+		if _, err := q.operator.Edit(q.ctx, e); err != nil {
 			return actionResult{}, err
 		}
 	}
 	if q.text("now") == "" {
 		return actionResult{to: to, text: "Edited. It is still a dead letter: retry it when you are ready."}, nil
 	}
-	ahead, err := q.desk.Retry(q.ctx, e.Intervention)
+	ahead, err := q.operator.Retry(q.ctx, e.Intervention)
 	if errors.Is(err, holdfast.ErrConflict) {
 		return actionResult{to: to, bad: true, text: "Edited, but not retried: " + sentence(err)}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // A mergePatch turns one JSON text into another: the merge patch (RFC 7396) and its result. Parts that the visitor did not change stay byte for byte, including
@@ -135,7 +136,7 @@ func membersOf(value json.RawMessage) (all []jsonMember, object bool) {
 
 func invalidArgs(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "arguments: " + text}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "arguments: " + text}
 }
 
 // readJSON parses the text of the form. Its error names the line.
@@ -150,8 +151,8 @@ func readJSON(text string) (json.RawMessage, error) {
 		return nil, invalidArgs("line %d is not JSON (%s)", at, wrong.Error())
 	case err != nil:
 		return nil, invalidArgs("this is not JSON")
-	case len(text) > holdfast.MaxArgs:
-		return nil, invalidArgs("%s bytes, but the limit is %s", num(len(text)), num(holdfast.MaxArgs))
+	case len(text) > check.MaxArgs:
+		return nil, invalidArgs("%s bytes, but the limit is %s", num(len(text)), num(check.MaxArgs))
 	}
 	return value, nil
 }

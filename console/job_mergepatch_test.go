@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAnEditBecomesAPatchThatKeepsTheRestUnchanged(t *testing.T) {
@@ -50,16 +51,16 @@ func TestADifferenceShowsRemovedAndAddedLines(t *testing.T) {
 func TestAWaterfallShowsHowAJobSpentItsTime(t *testing.T) {
 	noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	at := func(s float64) time.Time { return noon.Add(time.Duration(s * float64(time.Second))) }
-	h := holdfast.History{
+	h := store.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Complete, Token: 3, Generation: 2, StartedAt: at(90010), FinishedAt: at(90012), AsOf: at(99999)},
-		Attempts: []holdfast.Attempt{
-			{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(3), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(8), Failure: &holdfast.Failure{Code: "TIMEOUT"}},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(3), To: holdfast.Queued, Charge: store.ChargeFailure, DueAt: at(8), Failure: &holdfast.Failure{Code: "TIMEOUT"}},
 			{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(4), To: holdfast.Complete, Late: true},
-			{Token: 2, Generation: 1, StartedAt: at(20), EndedAt: at(19), To: holdfast.Failed, Charge: holdfast.ChargeFailure}, // a clock stepped back
+			{Token: 2, Generation: 1, StartedAt: at(20), EndedAt: at(19), To: holdfast.Failed, Charge: store.ChargeFailure}, // a clock stepped back
 		},
-		Events: []holdfast.Event{{Name: "manual retry", At: at(90000), Token: 2, Generation: 2, Actor: "ann"}},
+		Events: []store.Event{{Name: "manual retry", At: at(90000), Token: 2, Generation: 2, Actor: "ann"}},
 	}
-	w := buildWaterfall(h, ops.Tell(h), []segment{{from: at(10), to: at(15), tone: "held", words: "held by breaker gateway"}})
+	w := buildWaterfall(h, ops.Story(h), []segment{{from: at(10), to: at(15), tone: "held", words: "held by breaker gateway"}})
 	var got []string
 	for _, row := range w.Rows {
 		got = append(got, row.Name+": "+row.Text)

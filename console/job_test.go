@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAJobShowsItsStateAndWhy(t *testing.T) {
@@ -48,12 +49,12 @@ func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
 		if status != http.StatusOK || !strings.Contains(text, c.says) {
 			t.Errorf("%s of a job: %d, and nothing says %q", c.verb, status, c.says)
 		}
-		job, err := s.Desk.Job(t.Context(), c.id)
+		job, err := s.Operator.Job(t.Context(), c.id)
 		if err != nil || job.State != c.state {
 			t.Errorf("%s left the job %s, %v", c.verb, job.State, err)
 		}
 	}
-	story, err := s.Desk.Story(t.Context(), s.Failed[1])
+	story, err := s.Operator.Story(t.Context(), s.Failed[1])
 	if err != nil || story[len(story)-1].Actor != "ada" || story[len(story)-1].Reason != "because of it" || story[len(story)-1].Request == "" {
 		t.Errorf("the story does not say who and why: %+v, %v", story, err)
 	}
@@ -63,7 +64,7 @@ var seenOnPage = regexp.MustCompile(`name="seen" value="([^"]*)"`)
 
 func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	job, err := s.Desk.Job(t.Context(), s.Failed[0])
+	job, err := s.Operator.Job(t.Context(), s.Failed[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,14 +78,14 @@ func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(text, `<span class="diff-sign">-</span><code>  "document": "convert-0.pdf"`) || !strings.Contains(text, `<span class="diff-sign">+</span><code>  "document": "repaired.pdf"`) {
 		t.Errorf("%d, and the difference is not shown", status)
 	}
-	if same, err := s.Desk.Job(t.Context(), job.ID); err != nil || same.Digest() != job.Digest() {
+	if same, err := s.Operator.Job(t.Context(), job.ID); err != nil || same.Digest() != job.Digest() {
 		t.Errorf("looking at the difference changed the job: %v", err)
 	}
 	form.Set("step", "do")
 	if status, text := s.post(path, form); status != http.StatusOK || !strings.Contains(text, "Edited and retried") {
 		t.Errorf("%d, and the job was not retried", status)
 	}
-	now, err := s.Desk.Job(t.Context(), job.ID)
+	now, err := s.Operator.Job(t.Context(), job.ID)
 	if err != nil || now.State != holdfast.Queued || now.Generation != 2 || !strings.Contains(string(now.Args), `"repaired.pdf"`) || !strings.Contains(string(now.Args), "9007199254740993") {
 		t.Errorf("the job is %s in generation %d with %s, %v", now.State, now.Generation, now.Args, err)
 	}
@@ -99,7 +100,7 @@ func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
 
 func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	job, err := s.Desk.Job(t.Context(), s.Retrying[0])
+	job, err := s.Operator.Job(t.Context(), s.Retrying[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 	if status, text := s.post("/jobs/"+job.ID.String()+"/edit", form); status != http.StatusOK || !strings.Contains(text, "Edited. It starts as soon as") {
 		t.Errorf("%d, and the job was not edited", status)
 	}
-	now, err := s.Desk.Job(t.Context(), job.ID)
+	now, err := s.Operator.Job(t.Context(), job.ID)
 	if err != nil || now.Queue != "slow" || now.Priority != -3 || strings.Join(now.Tags, " ") != "one two" || now.DueAt.After(now.AsOf) || string(now.Args) != string(job.Args) {
 		t.Errorf("the job is %+v, %v", now, err)
 	}
@@ -116,12 +117,12 @@ func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
 	id := s.Retrying[0]
-	before, err := s.Desk.Job(t.Context(), id)
+	before, err := s.Operator.Job(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	queue := "slow"
-	if _, err := s.Desk.Edit(t.Context(), holdfast.Edit{Intervention: holdfast.Intervention{Job: id, Actor: "ada"}, Args: []byte(`{"n":null,"password":"new-word"}`), Queue: &queue}); err != nil {
+	if _, err := s.Operator.Edit(t.Context(), store.Edit{Intervention: store.Intervention{Job: id, Actor: "ada"}, Args: []byte(`{"n":null,"password":"new-word"}`), Queue: &queue}); err != nil {
 		t.Fatal(err)
 	}
 	text := s.shows("/jobs/"+id.String(), `queue: &#34;`+before.Queue+`&#34; → &#34;slow&#34;`)
@@ -137,7 +138,7 @@ func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
 	if status, text := s.post(strings.Split(path, "?")[0], form); status != http.StatusOK || !strings.Contains(text, "Edited. It waits as before.") {
 		t.Errorf("%d, and the job was not restored", status)
 	}
-	now, err := s.Desk.Job(t.Context(), id)
+	now, err := s.Operator.Job(t.Context(), id)
 	if err != nil || now.Digest() != before.Digest() {
 		t.Errorf("the job is %+v, %v; it was %+v", now, err, before)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A segment is a period of a job's time, with its colour and its label.
@@ -51,7 +52,7 @@ const maxWaterfallRows = 40
 
 // A waterfallBuilder builds a waterfall from the history of a job.
 type waterfallBuilder struct {
-	history holdfast.History
+	history store.History
 	opened  []segment // periods in which the breaker of its dependency was open, the oldest first
 	numbers map[attemptKey]int
 	at      time.Time // end of the time covered so far
@@ -64,7 +65,7 @@ type waterfallBuilder struct {
 type attemptKey struct{ generation, token int }
 
 // buildWaterfall returns the waterfall of a job.
-func buildWaterfall(h holdfast.History, lines []ops.Line, opened []segment) waterfall {
+func buildWaterfall(h store.History, lines []ops.StoryLine, opened []segment) waterfall {
 	f := &waterfallBuilder{history: h, opened: opened, numbers: numbers(lines), at: h.Job.CreatedAt, due: h.Job.RunAt}
 	generation := 1
 	for _, a := range countedAttempts(h) {
@@ -87,7 +88,7 @@ func buildWaterfall(h holdfast.History, lines []ops.Line, opened []segment) wate
 }
 
 // numbers returns the number of each attempt within its generation.
-func numbers(lines []ops.Line) map[attemptKey]int {
+func numbers(lines []ops.StoryLine) map[attemptKey]int {
 	all := map[attemptKey]int{}
 	for _, line := range lines {
 		if line.Attempt > 0 {
@@ -98,23 +99,23 @@ func numbers(lines []ops.Line) map[attemptKey]int {
 }
 
 // countedAttempts returns the attempts in order without late results. It adds the attempt that only the job row records: a running or a completed one.
-func countedAttempts(h holdfast.History) []holdfast.Attempt {
-	all := slices.DeleteFunc(slices.Clone(h.Attempts), func(a holdfast.Attempt) bool { return a.Late })
+func countedAttempts(h store.History) []store.Attempt {
+	all := slices.DeleteFunc(slices.Clone(h.Attempts), func(a store.Attempt) bool { return a.Late })
 	if own, ok := ownAttempt(h.Job); ok {
 		all = append(all, own)
 	}
-	slices.SortStableFunc(all, func(a, b holdfast.Attempt) int {
+	slices.SortStableFunc(all, func(a, b store.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Token, b.Token))
 	})
 	return all
 }
 
 // ownAttempt returns the attempt that only the job row records: a running or a completed one.
-func ownAttempt(job holdfast.Job) (a holdfast.Attempt, ok bool) {
+func ownAttempt(job holdfast.Job) (a store.Attempt, ok bool) {
 	if job.StartedAt.IsZero() || job.State != holdfast.Processing && job.State != holdfast.Complete {
 		return a, false
 	}
-	a = holdfast.Attempt{Job: job.ID, Token: job.Token, Generation: job.Generation, Worker: job.Worker, StartedAt: job.StartedAt, EndedAt: job.FinishedAt, To: job.State}
+	a = store.Attempt{Job: job.ID, Token: job.Token, Generation: job.Generation, Worker: job.Worker, StartedAt: job.StartedAt, EndedAt: job.FinishedAt, To: job.State}
 	if job.State == holdfast.Processing {
 		a.EndedAt = job.AsOf
 	}
@@ -137,7 +138,7 @@ func (f *waterfallBuilder) newGeneration(generation int) {
 }
 
 // attempt adds the row of an attempt and of the wait before it.
-func (f *waterfallBuilder) attempt(a holdfast.Attempt) {
+func (f *waterfallBuilder) attempt(a store.Attempt) {
 	row := waterfallRow{Name: fmt.Sprintf("Attempt %d", max(f.numbers[attemptKey{a.Generation, a.Token}], 1)), Anchor: anchor(a)}
 	row.pieces = f.waitSegments(a.StartedAt)
 	row.Text = waitTotals(row.pieces)
@@ -148,9 +149,9 @@ func (f *waterfallBuilder) attempt(a holdfast.Attempt) {
 		run.tone, end = "good", "complete"
 	case a.To == holdfast.Processing:
 		run.tone, end = "busy", "running"
-	case a.Charge == holdfast.ChargeCrash:
+	case a.Charge == store.ChargeCrash:
 		end = "crash"
-	case a.Charge == holdfast.ChargeInterrupt:
+	case a.Charge == store.ChargeRelease:
 		run.tone, end = "back", "released"
 	case a.To == holdfast.Cancelled:
 		run.tone, end = "back", "cancelled"
@@ -164,14 +165,14 @@ func (f *waterfallBuilder) attempt(a holdfast.Attempt) {
 	if a.Repeats > 0 {
 		end += fmt.Sprintf(", after %s releases", num(a.Repeats))
 	}
-	if run.took() > 0 || a.Charge == holdfast.ChargeCrash {
+	if run.took() > 0 || a.Charge == store.ChargeCrash {
 		row.Text = joinWithDot(row.Text, "ran "+formatDuration(run.took()))
 		run.words = "ran"
 		row.pieces = append(row.pieces, run)
 	}
 	row.Text = joinWithDot(row.Text, end)
 	f.rows = append(f.rows, row)
-	f.at, f.due, f.retried = later(f.at, a.EndedAt), a.DueAt, a.Charge != holdfast.ChargeInterrupt
+	f.at, f.due, f.retried = later(f.at, a.EndedAt), a.DueAt, a.Charge != store.ChargeRelease
 }
 
 // currentWait adds the row of what a queued job waits for now.
@@ -264,7 +265,7 @@ func openPeriods(b ops.Breaker, now time.Time) (all []segment) {
 	return all
 }
 
-func anchor(a holdfast.Attempt) string {
+func anchor(a store.Attempt) string {
 	name := fmt.Sprintf("a-%d-%d", a.Generation, a.Token)
 	if a.Late {
 		name += "-late"

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxPageScan bounds the jobs that one page of a search examines. A page that is not full links to where the scan stopped.
@@ -105,7 +106,7 @@ var jobPageSizes = []int{25, 50, 100, 200}
 const defaultPageSize = 50
 
 // choose reads the page size and the columns.
-func (l *jobList) choose(q *request, f holdfast.Filter) {
+func (l *jobList) choose(q *request, f store.Filter) {
 	l.Limit = defaultPageSize
 	if n, err := strconv.Atoi(q.text("limit")); err == nil && slices.Contains(jobPageSizes, n) {
 		l.Limit = n
@@ -151,14 +152,14 @@ func (s *jobsScreen) fill(q *request, list *jobList, search jobQuery) error {
 // page reads one page of matches. The page is short if the scan stopped before it was full. A category is not known to the store, so its jobs are filtered here.
 func (s jobQuery) page(q *request, limit int, cursor string) (jobs []holdfast.Job, next string, looked int, err error) {
 	f := s.filter
-	f.Look, f.Limit, f.Cursor = maxPageScan, limit, cursor
+	f.MaxScan, f.Limit, f.Cursor = maxPageScan, limit, cursor
 	if s.category == "" {
-		jobs, next, err = q.desk.Jobs(q.ctx, f)
+		jobs, next, err = q.operator.Jobs(q.ctx, f)
 		return jobs, next, maxPageScan, err
 	}
 	for range maxPageScan / limit / 5 {
 		f.Limit = limit - len(jobs) // never read more than fit, so that the next cursor skips no job
-		some, after, err := q.desk.Jobs(q.ctx, f)
+		some, after, err := q.operator.Jobs(q.ctx, f)
 		if err != nil {
 			return nil, "", looked, err
 		}
@@ -195,7 +196,7 @@ func (l *jobList) count(q *request, search jobQuery, whole bool) error {
 		return err
 	}
 	l.Found, l.Count = plural(n, "job"), capped(n)
-	if !exact && n < ops.MostCounted {
+	if !exact && n < ops.MaxCounted {
 		l.Found, l.Count = "At least "+l.Found, l.Count+"+"
 	}
 	l.Matching = strings.ToLower(l.Found[:1]) + l.Found[1:] + " that match"
@@ -203,9 +204,9 @@ func (l *jobList) count(q *request, search jobQuery, whole bool) error {
 }
 
 // countBounded counts jobs and examines at most maxCountScan of them, so the result may be too small.
-func countBounded(q *request, f holdfast.Filter) (int, error) {
-	f.Look = maxCountScan
-	return q.desk.Count(q.ctx, f)
+func countBounded(q *request, f store.Filter) (int, error) {
+	f.MaxScan = maxCountScan
+	return q.operator.Count(q.ctx, f)
 }
 
 // fewJobs is a number of jobs below which a bounded count has examined all of them.
@@ -218,7 +219,7 @@ func (s jobQuery) countIsExact(q *request) (bool, error) {
 	if indexed && !f.Retrying && !s.narrows() {
 		return true, nil
 	}
-	n, err := countBounded(q, holdfast.Filter{})
+	n, err := countBounded(q, store.Filter{})
 	return n < fewJobs, err
 }
 
@@ -254,7 +255,7 @@ func (l *jobList) tabs(q *request, search jobQuery) error {
 			if one.title == "Queued" {
 				queued = n
 			}
-			if one.title == "Retrying" && queued >= fewJobs && n < ops.MostCounted {
+			if one.title == "Retrying" && queued >= fewJobs && n < ops.MaxCounted {
 				tab.Count += "+" // counted among the first queued jobs only
 			}
 		}

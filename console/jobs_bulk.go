@@ -36,7 +36,7 @@ func bulkSelectionOf(q *request) (c bulkSelection, err error) {
 	}
 	c.all, c.cursor, c.search = q.text("all") == "1", q.text("cursor"), parseJobs(q.FormValue("q"))
 	if c.all && c.search.problem != "" {
-		return c, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: c.search.problem}
+		return c, &holdfast.Error{Err: holdfast.ErrInvalid, Message: c.search.problem}
 	}
 	if c.all {
 		return c, nil
@@ -55,9 +55,9 @@ func bulkSelectionOf(q *request) (c bulkSelection, err error) {
 	}
 	switch {
 	case len(c.ids) == 0:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no job is selected: go back and select jobs, or all that match"}
+		err = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "no job is selected: go back and select jobs, or all that match"}
 	case len(c.ids) > maxPerAction:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "more than " + num(maxPerAction) + " jobs are selected: select fewer, or all that match"}
+		err = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "more than " + num(maxPerAction) + " jobs are selected: select fewer, or all that match"}
 	}
 	return c, err
 }
@@ -98,7 +98,7 @@ func (c bulkSelection) scan(q *request, jobs, maxLooked int) (*bulkScan, error) 
 	g := &bulkScan{states: map[string]int{}, from: map[holdfast.ID]string{}}
 	if !c.all {
 		for _, id := range c.ids {
-			job, err := q.desk.Job(q.ctx, id)
+			job, err := q.operator.Job(q.ctx, id)
 			switch {
 			case errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged):
 				g.looked++
@@ -210,7 +210,7 @@ func (s *bulkScreen) act(q *request) (actionResult, error) {
 		if chosen.all {
 			again["all"] = []string{"1"}
 		}
-		return actionResult{to: "/jobs/bulk?" + again.Encode()}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "nothing was changed: give a reason for discarding these jobs"}
+		return actionResult{to: "/jobs/bulk?" + again.Encode()}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "nothing was changed: give a reason for discarding these jobs"}
 	}
 	begun := time.Now()
 	g := &bulkScan{can: chosen.ids, states: map[string]int{}}

@@ -116,5 +116,5 @@ func (s *bulkScreen) result(of string) (page, error) {
 			return page{name: "jobs_bulk_outcome", title: one.Verb.Title + " jobs", here: "jobs", data: data}, nil
 		}
 	}
-	return page{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "the result of this action is no longer available: see the jobs, or the audit log"}
+	return page{}, &holdfast.Error{Err: holdfast.ErrNotFound, Message: "the result of this action is no longer available: see the jobs, or the audit log"}
 }

@@ -48,18 +48,18 @@ var bulkVerbs = []bulkVerb{
 	{Name: "retry", Title: "Retry", Did: "retried", Reason: "optional", cannot: cannotRetry,
 		About: "Each job is queued now, as a new generation. Its counters start at zero.",
 		do: func(q *request, id holdfast.ID) (bool, error) {
-			_, err := q.desk.Retry(q.ctx, q.on(id))
+			_, err := q.operator.Retry(q.ctx, q.on(id))
 			return false, err
 		}},
 	{Name: "cancel", Title: "Cancel", Did: "cancelled", Reason: "optional", Danger: true, cannot: cannotCancel,
 		About: "Queued jobs end now. Processing jobs are asked to stop and end when their worker stops them.",
 		do: func(q *request, id holdfast.ID) (bool, error) {
-			state, err := q.desk.Cancel(q.ctx, q.on(id))
+			state, err := q.operator.Cancel(q.ctx, q.on(id))
 			return state == holdfast.Processing, err
 		}},
 	{Name: "discard", Title: "Discard", Did: "discarded", Reason: "required", Danger: true, cannot: cannotDiscard,
 		About: "The jobs are removed from the dead letters. They can be retried until retention deletes them.",
-		do:    func(q *request, id holdfast.ID) (bool, error) { return false, q.desk.Discard(q.ctx, q.on(id)) }},
+		do:    func(q *request, id holdfast.ID) (bool, error) { return false, q.operator.Discard(q.ctx, q.on(id)) }},
 }
 
 // verbOf returns a verb by its name.
@@ -69,7 +69,7 @@ func verbOf(name string) (bulkVerb, error) {
 			return one, nil
 		}
 	}
-	return bulkVerb{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "choose an action: retry, cancel or discard"}
+	return bulkVerb{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "choose an action: retry, cancel or discard"}
 }
 
 // Jobs returns the label of a button for n jobs.
@@ -88,7 +88,7 @@ func cannotRetry(job holdfast.Job) *skipReason {
 		if job.Waiting {
 			return &isMember
 		}
-		if !job.DueAt.After(job.AsOf) || job.Failures+job.Crashes+job.Interrupts == 0 {
+		if !job.DueAt.After(job.AsOf) || job.Failures+job.Crashes+job.Releases == 0 {
 			return &isReady
 		}
 		return nil
@@ -127,7 +127,7 @@ type bulkSkipped struct {
 func (v bulkVerb) skip(q *request, id holdfast.ID, refused error) bulkSkipped {
 	s := bulkSkipped{Job: holdfast.Job{ID: id}, Text: sentence(refused), Kept: true, why: isRefused}
 	var ours *holdfast.Error
-	job, err := q.desk.Job(q.ctx, id)
+	job, err := q.operator.Job(q.ctx, id)
 	if err == nil {
 		s.Job = holdfast.Job{ID: id, Kind: job.Kind, State: job.State, Discarded: job.Discarded}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxCompletions is the number of values in one answer.
@@ -59,19 +59,19 @@ func (q *request) values(name string) (known []string, err error) {
 	case "category":
 		return failure.Categories(), nil
 	case "queue":
-		depths, err := q.desk.Depths(q.ctx)
+		depths, err := q.operator.Depths(q.ctx)
 		for _, one := range depths {
 			known = append(known, one.Queue)
 		}
 		return known, err
 	case "worker":
-		workers, err := q.desk.Workers(q.ctx)
+		workers, err := q.operator.Workers(q.ctx)
 		for _, one := range workers {
 			known = append(known, one.Worker)
 		}
 		return known, err
 	case "redrive":
-		redrives, err := q.desk.Redrives(q.ctx)
+		redrives, err := q.operator.Redrives(q.ctx)
 		for _, one := range redrives {
 			known = append(known, one.ID.String())
 		}
@@ -79,7 +79,7 @@ func (q *request) values(name string) (known []string, err error) {
 	case "code", "fingerprint":
 		return q.errorGroupValues(name)
 	case "dependency":
-		breakers, err := q.desk.Breakers(q.ctx)
+		breakers, err := q.operator.Breakers(q.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (q *request) errorGroupValues(name string) (known []string, err error) {
 			known = append(known, one.Code.Name)
 		}
 	}
-	groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Limit: 100})
+	groups, _, err := q.operator.ErrorGroups(q.ctx, store.ErrorFilter{Limit: 100})
 	for _, one := range groups {
 		if name == "code" {
 			known = append(known, one.Code)
@@ -119,7 +119,7 @@ func (q *request) errorGroupValues(name string) (known []string, err error) {
 // recentValues returns the values of the newest jobs, and of workers (kinds) or shares (owners).
 func (q *request) recentValues(name string) (known []string, err error) {
 	if name == "kind" {
-		workers, err := q.desk.Workers(q.ctx)
+		workers, err := q.operator.Workers(q.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (q *request) recentValues(name string) (known []string, err error) {
 		}
 	}
 	if name == "owner" {
-		shares, err := q.desk.Shares(q.ctx)
+		shares, err := q.operator.Shares(q.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -136,8 +136,8 @@ func (q *request) recentValues(name string) (known []string, err error) {
 			known = append(known, one.Owner)
 		}
 	}
-	for _, f := range []holdfast.Filter{{Limit: 200}, {Limit: 100, DeadLetters: true}} {
-		jobs, _, err := q.desk.Jobs(q.ctx, f)
+	for _, f := range []store.Filter{{Limit: 200}, {Limit: 100, DeadLetters: true}} {
+		jobs, _, err := q.operator.Jobs(q.ctx, f)
 		if err != nil {
 			return nil, err
 		}

@@ -12,13 +12,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A jobQuery is a parsed search for jobs. All parts must match.
 type jobQuery struct {
 	text       string
 	parts      []queryPart
-	filter     holdfast.Filter
+	filter     store.Filter
 	category   string // the store cannot filter by it: the console filters its pages
 	problem    string // what is wrong and how to fix it; if set, nothing is searched
 	suggestion string // the search that the visitor probably meant, if known
@@ -270,7 +271,7 @@ func takeAge(q *jobQuery, value string) error {
 		return err
 	}
 	age, err := parseAge(younger)
-	q.filter.YoungerThan = age
+	q.filter.NewerThan = age
 	return err
 }
 

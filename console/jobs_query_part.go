@@ -42,7 +42,7 @@ func (q jobQuery) matches(job holdfast.Job) bool {
 // redrive returns the path of a redrive of the matches, or "" if the search has terms that a redrive cannot select by.
 func (q jobQuery) redrive() string {
 	f := q.filter
-	if f.State != "" && f.State != holdfast.Failed || q.problem != "" || q.without("state is kind queue owner code fingerprint group age") != "" || f.Retrying || f.YoungerThan > 0 {
+	if f.State != "" && f.State != holdfast.Failed || q.problem != "" || q.without("state is kind queue owner code fingerprint group age") != "" || f.Retrying || f.NewerThan > 0 {
 		return ""
 	}
 	var older, group string

@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const someID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 func TestASearchIsReadAsItWasMeant(t *testing.T) {
 	id, _ := holdfast.ParseID(someID)
-	for text, want := range map[string]holdfast.Filter{
+	for text, want := range map[string]store.Filter{
 		"":                                     {},
 		"state:failed kind:fetch":              {State: holdfast.Failed, Kind: "fetch"},
 		"  STATE:Failed\tcode:GW_5XX ":         {State: holdfast.Failed, Code: "GW_5XX"},
@@ -21,7 +22,7 @@ func TestASearchIsReadAsItWasMeant(t *testing.T) {
 		`queue:"C:\temp"`:                      {Queue: `C:\temp`},
 		"kind:a:b dependency:x":                {Kind: "a:b", Dependency: "x"},
 		"is:dead age:>1h30m":                   {DeadLetters: true, OlderThan: 90 * time.Minute},
-		"is:retrying age:>1h age:<7d":          {Retrying: true, OlderThan: time.Hour, YoungerThan: 7 * 24 * time.Hour},
+		"is:retrying age:>1h age:<7d":          {Retrying: true, OlderThan: time.Hour, NewerThan: 7 * 24 * time.Hour},
 		"worker:web-1 generation:2":            {Worker: "web-1", Generation: 2},
 		"group:" + someID:                      {Group: id},
 		"redrive:" + someID + " fingerprint:f": {Redrive: id, Fingerprint: "f"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A jobColumn is an optional column. State and job are always shown.
@@ -20,7 +21,7 @@ var jobColumns = []jobColumn{
 }
 
 // defaultColumns returns the columns that suit the state of a search.
-func defaultColumns(f holdfast.Filter) []string {
+func defaultColumns(f store.Filter) []string {
 	switch {
 	case f.State == holdfast.Processing:
 		return []string{"queue", "owner", "attempts", "worker", "duration", "waits", "age"}
@@ -79,7 +80,7 @@ type jobRow struct {
 }
 
 // rowOf returns the row of a job.
-func rowOf(job holdfast.Job, held []ops.Held, now time.Time) jobRow {
+func rowOf(job holdfast.Job, held []ops.HoldStatus, now time.Time) jobRow {
 	row := jobRow{Job: job, Badge: string(job.State), Made: job.Failures + job.Crashes}
 	if job.LastFailure != nil {
 		row.Code, row.Message = job.LastFailure.Code, truncate(job.LastFailure.Message, 160)
@@ -119,14 +120,14 @@ func (r jobRow) Few() []string { return r.Tags[:min(len(r.Tags), 3)] }
 func (r jobRow) Rest() int { return len(r.Tags) - len(r.Few()) }
 
 // waits sets what a queued job waits for.
-func (r *jobRow) waits(held []ops.Held, now time.Time) {
+func (r *jobRow) waits(held []ops.HoldStatus, now time.Time) {
 	for _, one := range held {
 		if !one.Closed() || !holdsBack(one.Hold, r.Job) {
 			continue
 		}
-		scope, name := one.On()
+		scope, name := one.Scope()
 		r.Badge, r.Note, r.NoteLink = "held", scope+" "+truncate(name, 60)+", paused", "/queues"
-		if one.Source != "" && one.Source != holdfast.SourceOperator {
+		if one.Source != "" && one.Source != store.SourceOperator {
 			r.Note = one.Source + " " + truncate(name, 60)
 		}
 		if scope == "dependency" {
@@ -151,11 +152,11 @@ func (r *jobRow) waits(held []ops.Held, now time.Time) {
 }
 
 // holdsBack reports whether a hold keeps a job back.
-func holdsBack(h holdfast.Hold, job holdfast.Job) bool {
+func holdsBack(h store.Hold, job holdfast.Job) bool {
 	if h.Retries && job.Failures == 0 {
 		return false
 	}
-	scope, _ := h.On()
+	scope, _ := h.Scope()
 	names := map[string][]string{"queue": {job.Queue}, "kind": {job.Kind}, "owner": {job.Owner}, "dependency": {job.Dependency}, "tag": job.Tags}
 	return slices.ContainsFunc(names[scope], h.Covers)
 }
@@ -163,12 +164,12 @@ func holdsBack(h holdfast.Hold, job holdfast.Job) bool {
 // A holdCache caches the holds for a second, for the lists of all visitors. It is safe for concurrent use.
 type holdCache struct {
 	mu   sync.Mutex
-	last []ops.Held
+	last []ops.HoldStatus
 	at   time.Time
 }
 
 // forJobs returns the active holds if one of the jobs is queued, and nil otherwise.
-func (h *holdCache) forJobs(q *request, jobs []holdfast.Job) ([]ops.Held, error) {
+func (h *holdCache) forJobs(q *request, jobs []holdfast.Job) ([]ops.HoldStatus, error) {
 	if !slices.ContainsFunc(jobs, func(job holdfast.Job) bool { return job.State == holdfast.Queued }) {
 		return nil, nil
 	}
@@ -177,7 +178,7 @@ func (h *holdCache) forJobs(q *request, jobs []holdfast.Job) ([]ops.Held, error)
 	if time.Since(h.at) < snapshotTTL {
 		return h.last, nil
 	}
-	all, err := q.desk.Holds(q.ctx)
+	all, err := q.operator.Holds(q.ctx)
 	if err == nil {
 		h.last, h.at = all, time.Now()
 	}

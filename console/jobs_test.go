@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var (
@@ -44,7 +45,7 @@ func (s *scene) listed(path string) (ids []string) {
 
 func TestJobsAreFoundByQualifiers(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	dead, err := s.Desk.Job(t.Context(), s.Failed[0])
+	dead, err := s.Operator.Job(t.Context(), s.Failed[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func (s *scene) selection(verb string, ids ...holdfast.ID) url.Values {
 
 func (s *scene) state(id holdfast.ID) holdfast.State {
 	s.t.Helper()
-	job, err := s.Desk.Job(s.t.Context(), id)
+	job, err := s.Operator.Job(s.t.Context(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestManyJobsAreRetriedAfterAPreview(t *testing.T) {
 func TestSkippedJobsStaySelectedWithTheirReason(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
 	// One is retried by another person between preview and action; one lost its unique key to another job.
-	if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: s.Failed[0], Actor: "grace"}); err != nil {
+	if _, err := s.Operator.Retry(t.Context(), store.Intervention{Job: s.Failed[0], Actor: "grace"}); err != nil {
 		t.Fatal(err)
 	}
 	status, text := s.post("/jobs/bulk", s.selection("retry", s.Failed[0], s.Failed[1], s.Clash, holdfast.NewID()))
@@ -178,7 +179,7 @@ func TestAllThatMatchAreActedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Desk.Cancel(t.Context(), holdfast.Intervention{Job: receipts[7].ID, Actor: "grace"}); err != nil {
+	if _, err := s.Operator.Cancel(t.Context(), store.Intervention{Job: receipts[7].ID, Actor: "grace"}); err != nil {
 		t.Fatal(err)
 	}
 	all := url.Values{"verb": {"cancel"}, "all": {"1"}, "q": {"kind:many"}, "back": {"/jobs?q=kind%3Amany"}}
@@ -187,7 +188,7 @@ func TestAllThatMatchAreActedOn(t *testing.T) {
 	if want := "229 jobs cancelled, 1 skipped: 1 is cancelled."; !strings.Contains(text, want) {
 		t.Errorf("not said: %q", want)
 	}
-	if left, err := s.Desk.Count(t.Context(), holdfast.Filter{Kind: "many", State: holdfast.Queued}); err != nil || left != 0 {
+	if left, err := s.Operator.Count(t.Context(), store.Filter{Kind: "many", State: holdfast.Queued}); err != nil || left != 0 {
 		t.Error(left, err)
 	}
 	if s.state(s.Waiting[0]) != holdfast.Queued {
@@ -205,7 +206,7 @@ func TestDiscardingNeedsAReason(t *testing.T) {
 	if _, text := s.post("/jobs/bulk", form); !strings.Contains(text, fmt.Sprintf("%d jobs discarded.", len(s.Failed))) {
 		t.Error("not discarded")
 	}
-	job, err := s.Desk.Job(t.Context(), s.Failed[0])
+	job, err := s.Operator.Job(t.Context(), s.Failed[0])
 	if err != nil || !job.Discarded {
 		t.Error(job.Discarded, err)
 	}
@@ -254,7 +255,7 @@ func TestABulkActionContinuesBeyondOneRequest(t *testing.T) {
 			form.Set("cursor", html.UnescapeString(on[1]))
 		}
 	}
-	left, err := s.Desk.Count(t.Context(), holdfast.Filter{Kind: "crowd", State: holdfast.Queued})
+	left, err := s.Operator.Count(t.Context(), store.Filter{Kind: "crowd", State: holdfast.Queued})
 	if err != nil || left != 0 || presses < 2 {
 		t.Errorf("%d are left after %d presses: %v", left, presses, err)
 	}

@@ -30,7 +30,7 @@ func (l *listeners) join(limits map[string]int) (leave func(), err error) {
 	defer l.mu.Unlock()
 	for name, most := range limits {
 		if l.by[name] >= most {
-			return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many open pages: close some, then reload this one", RetryAfter: 10 * time.Second}
+			return nil, &holdfast.Error{Err: holdfast.ErrThrottled, Message: "too many open pages: close some, then reload this one", RetryAfter: 10 * time.Second}
 		}
 	}
 	if l.by == nil {

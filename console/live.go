@@ -17,7 +17,7 @@ import (
 // live tells open pages which topics have changed, and never what changed: a page then fetches itself again with the permissions of its visitor. One
 // goroutine watches the store for all pages, and only while a page is connected.
 type live struct {
-	desk      ops.Desk
+	operator  ops.Operator
 	snapshots *snapshotCache
 	log       *slog.Logger
 
@@ -37,7 +37,7 @@ const (
 )
 
 func (l *live) begin(p *snapshotCache, log *slog.Logger) {
-	l.desk, l.snapshots, l.log, l.version = p.desk, p, log, time.Now().UnixMilli()
+	l.operator, l.snapshots, l.log, l.version = p.operator, p, log, time.Now().UnixMilli()
 	l.changed, l.wake, l.ended = map[string]int64{}, make(chan struct{}), make(chan struct{})
 	for _, topic := range topics {
 		l.changed[topic] = l.version
@@ -78,7 +78,7 @@ func (l *live) watch(ctx context.Context) {
 	var last map[string]string
 	for {
 		begun := time.Now()
-		seen, err := digest(ctx, l.desk)
+		seen, err := digest(ctx, l.operator)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountOverview mounts the overview page.
@@ -56,13 +57,13 @@ func (c *Console) overview(q *request) (page, error) {
 		o      overview
 		seen   snapshot
 		at     span
-		trends []holdfast.Trend
-		depths []holdfast.Depth
+		trends []store.Trend
+		depths []store.Depth
 		busy   []holdfast.Job
 	)
 	err := inParallel(
 		func() (err error) { at, trends, err = q.recent(); return err },
-		func() (err error) { depths, err = q.desk.Depths(q.ctx); return err },
+		func() (err error) { depths, err = q.operator.Depths(q.ctx); return err },
 		func() (err error) { seen, err = c.snapshots.now(q.ctx); return err },
 		func() (err error) { busy, err = q.longRunning(); return err },
 	)
@@ -75,7 +76,7 @@ func (c *Console) overview(q *request) (page, error) {
 		o.Share = float64(o.Total.Failed+o.Total.Retried) / float64(ended)
 	}
 	o.Breakers, o.Redrives, o.Queues = q.breakerRows(seen.breakers), q.redriveRows(seen.redrives), q.depthRows(depths)
-	o.Workers, o.Unattended, o.Slow = len(seen.workers), ops.UnattendedOf(depths, seen.workers), slowRows(busy, seen.workers)
+	o.Workers, o.Unattended, o.Slow = len(seen.workers), ops.FindUnattended(depths, seen.workers), slowRows(busy, seen.workers)
 	err = inParallel(
 		func() (err error) { o.Tiles, err = q.tiles(depths, seen); return err },
 		func() (err error) { o.ErrorGroups, err = q.newErrorGroups(seen); return err },
@@ -83,19 +84,19 @@ func (c *Console) overview(q *request) (page, error) {
 	o.AllClear = !seen.NeedsAttention() && len(o.Slow) == 0 && len(o.Unattended) == 0 && len(o.Breakers) == 0
 	if err == nil && o.Total == (bar{}) && len(depths) == 0 {
 		var jobs []holdfast.Job
-		jobs, _, err = q.desk.Jobs(q.ctx, holdfast.Filter{Limit: 1})
+		jobs, _, err = q.operator.Jobs(q.ctx, store.Filter{Limit: 1})
 		o.Empty = len(jobs) == 0
 	}
 	return page{name: "overview", title: "Overview", topics: []string{"jobs", "failures", "breakers", "redrives", "workers"}, data: o}, err
 }
 
 // recent returns the trends of the chosen span. If none was chosen and the first trend is young, it uses the shortest span.
-func (q *request) recent() (span, []holdfast.Trend, error) {
+func (q *request) recent() (span, []store.Trend, error) {
 	at, err := q.chosenSpan(spans, spans[1].Name)
 	if err != nil {
 		return at, nil, err
 	}
-	trends, err := q.desk.Trends(q.ctx, at.within, at.step)
+	trends, err := q.operator.Trends(q.ctx, at.within, at.step)
 	if q.text("span") == "" && len(trends) > 0 && trends[0].Step.After(q.now.Add(-spans[0].within)) {
 		at = spans[0]
 	}
@@ -103,7 +104,7 @@ func (q *request) recent() (span, []holdfast.Trend, error) {
 }
 
 // tiles returns the numbers at the top of the page.
-func (q *request) tiles(depths []holdfast.Depth, seen snapshot) ([]tile, error) {
+func (q *request) tiles(depths []store.Depth, seen snapshot) ([]tile, error) {
 	whole, lagging := totals(depths)
 	dead, err := q.deadTile(seen.Dead)
 	if err != nil {
@@ -138,7 +139,7 @@ func toneIf(condition bool, name string) string {
 }
 
 // totals returns the sum of all queues, and the queue whose oldest ready job has waited longest.
-func totals(depths []holdfast.Depth) (whole, lagging holdfast.Depth) {
+func totals(depths []store.Depth) (whole, lagging store.Depth) {
 	for _, one := range depths {
 		whole.Ready += one.Ready
 		whole.Later += one.Later
@@ -163,7 +164,7 @@ func (q *request) deadTile(n int) (tile, error) {
 		return t, nil
 	}
 	t.Value, t.State = capped(n), "bad"
-	jobs, more, err := q.desk.Jobs(q.ctx, holdfast.Filter{DeadLetters: true, Limit: maxJobsRead})
+	jobs, more, err := q.operator.Jobs(q.ctx, store.Filter{DeadLetters: true, Limit: maxJobsRead})
 	if err != nil || len(jobs) == 0 {
 		return t, err
 	}
@@ -180,7 +181,7 @@ type redriveRow struct {
 	State redrive.State
 	Why   string
 	By    string
-	Tally holdfast.Tally
+	Tally store.RedriveCounts
 	Parts []part
 }
 
@@ -194,7 +195,7 @@ func (q *request) redriveRows(all []redrive.Progress) (rows []redriveRow) {
 			continue
 		}
 		t := one.Tally
-		rows = append(rows, redriveRow{one.ID, one.State, one.Why, one.Order.Actor, t, []part{
+		rows = append(rows, redriveRow{one.ID, one.State, one.Why, one.Spec.Actor, t, []part{
 			{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.InFlight, "accent", num(t.InFlight) + " in progress"}, {t.Failed, "bad", num(t.Failed) + " failed again"},
 		}})
 	}
@@ -203,13 +204,13 @@ func (q *request) redriveRows(all []redrive.Progress) (rows []redriveRow) {
 
 // A depthRow is a queue with its depth.
 type depthRow struct {
-	holdfast.Depth
+	store.Depth
 	Link string
 	Lag  time.Duration
 }
 
 // depthRows returns the queues with the longest lag, then the deepest.
-func (q *request) depthRows(depths []holdfast.Depth) (rows []depthRow) {
+func (q *request) depthRows(depths []store.Depth) (rows []depthRow) {
 	for _, one := range depths {
 		row := depthRow{Depth: one, Link: q.queue(one.Queue)}
 		if !one.Oldest.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A slowRow is a job that has been processing for long, or whose worker is silent.
@@ -24,7 +25,7 @@ type slowRow struct {
 // would not be read.
 func (q *request) longRunning() (all []holdfast.Job, err error) {
 	for _, older := range []time.Duration{slowAfter, 0} {
-		jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{State: holdfast.Processing, OlderThan: older, Limit: maxJobsRead})
+		jobs, _, err := q.operator.Jobs(q.ctx, store.Filter{State: holdfast.Processing, OlderThan: older, Limit: maxJobsRead})
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +35,7 @@ func (q *request) longRunning() (all []holdfast.Job, err error) {
 }
 
 // slowRows returns the jobs that are stuck or slow, those of silent workers first.
-func slowRows(jobs []holdfast.Job, workers []holdfast.Presence) (rows []slowRow) {
+func slowRows(jobs []holdfast.Job, workers []store.WorkerInfo) (rows []slowRow) {
 	seen := map[holdfast.ID]bool{}
 	for _, job := range jobs {
 		if row, slow := slowRowOf(job, workers); slow && !seen[job.ID] {
@@ -51,8 +52,8 @@ func slowRows(jobs []holdfast.Job, workers []holdfast.Presence) (rows []slowRow)
 }
 
 // slowRowOf reports whether a processing job is stuck or slow, and why.
-func slowRowOf(job holdfast.Job, workers []holdfast.Presence) (slowRow, bool) {
-	known := slices.ContainsFunc(workers, func(w holdfast.Presence) bool { return w.Worker == job.Worker })
+func slowRowOf(job holdfast.Job, workers []store.WorkerInfo) (slowRow, bool) {
+	known := slices.ContainsFunc(workers, func(w store.WorkerInfo) bool { return w.Worker == job.Worker })
 	running := job.AsOf.Sub(job.StartedAt)
 	switch {
 	case !job.LeaseUntil.After(job.AsOf):

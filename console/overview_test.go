@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/internal/fixture"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -30,12 +31,12 @@ func TestTheOverviewShowsTheCurrentState(t *testing.T) {
 // emptyScene opens a console over an empty store.
 func emptyScene(t *testing.T) *scene {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	s := &scene{Scene: &fixture.Scene{Store: store, Desk: ops.New(store, ops.Config{})}, t: t}
+	t.Cleanup(func() { _ = db.Close() })
+	s := &scene{Scene: &fixture.Scene{Store: db, Operator: ops.New(db, ops.Config{})}, t: t}
 	s.site = s.serve(console.Config{Who: func(*http.Request) (console.Visitor, error) {
 		return console.Visitor{Name: "ada", Scope: apikey.Operator}, nil
 	}})
@@ -50,7 +51,7 @@ func TestAnEmptyStoreSaysWhatToDoFirst(t *testing.T) {
 
 func TestAStoreWithoutProblemsSaysSo(t *testing.T) {
 	s := emptyScene(t)
-	if err := s.Store.Present(t.Context(), holdfast.Presence{Worker: "w", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}); err != nil {
+	if err := s.Store.ReportWorker(t.Context(), store.WorkerInfo{Worker: "w", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail"}}); err != nil {

@@ -27,9 +27,9 @@ func (c *Console) mountPolicies() {
 func removePolicy(q *request) (actionResult, error) {
 	version, err := strconv.Atoi(q.text("version"))
 	if err != nil || version < 1 {
-		return actionResult{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the version is missing: reload the page and try again"}
+		return actionResult{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the version is missing: reload the page and try again"}
 	}
-	return actionResult{text: "Policy removed. Within seconds workers use the file they were started with, or the policy in their code."}, q.desk.RemovePolicy(q.ctx, version, q.by())
+	return actionResult{text: "Policy removed. Within seconds workers use the file they were started with, or the policy in their code."}, q.operator.RemovePolicy(q.ctx, version, q.by())
 }
 
 // A policiesPage is the data of the policies page: what the policy in force decides, all codes, and the file.
@@ -96,7 +96,7 @@ func policiesScreen(q *request) (page, error) {
 		shown.Tabs = append(shown.Tabs, tab)
 	}
 	if oneOf(shown.Tab, "", "codes", "file") != shown.Tab {
-		return page{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("tab %.20q: use codes or file, or leave it out", shown.Tab)}
+		return page{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("tab %.20q: use codes or file, or leave it out", shown.Tab)}
 	}
 	set, err := q.policiesInForce(&shown)
 	if err != nil {
@@ -124,7 +124,7 @@ func policiesScreen(q *request) (page, error) {
 func (q *request) policiesInForce(shown *policiesPage) (*policy.Set, error) {
 	own := q.c.cfg.Policies
 	shown.Own, shown.Text = own != nil, truncate(own.Text(), policiesText)
-	applied, err := q.desk.Policy(q.ctx)
+	applied, err := q.operator.Policy(q.ctx)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		return own, nil
@@ -165,7 +165,7 @@ func (q *request) policiesTry(shown *policiesPage, set *policy.Set) error {
 	}
 	shown.Rules = q.policiesRules(tried)
 	if form.Kind != "" && shown.Wrong == "" {
-		given, err := q.desk.ExplainPolicy(q.ctx, ops.PolicyQuestion{Kind: form.Kind, Code: form.Code, Owner: form.Owner, Dependency: form.Dependency})
+		given, err := q.operator.ExplainPolicy(q.ctx, ops.PolicyQuestion{Kind: form.Kind, Code: form.Code, Owner: form.Owner, Dependency: form.Dependency})
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (q *request) policiesTry(shown *policiesPage, set *policy.Set) error {
 // policiesForm reads the form and sets its suggestions: kinds of the file and of live workers, and their dependencies. It returns the dependency of each kind.
 func (q *request) policiesForm(form *policiesForm, set *policy.Set) (depends map[string]string, err error) {
 	*form = policiesForm{Kind: q.text("kind"), Code: q.text("code"), Error: truncate(q.text("error"), policiesError), Owner: q.text("owner"), Dependency: q.text("dependency"), Take: q.text("take"), Outage: q.text("outage")}
-	workers, err := q.desk.Workers(q.ctx)
+	workers, err := q.operator.Workers(q.ctx)
 	if err != nil {
 		return nil, err
 	}

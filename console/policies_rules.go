@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // policiesRules are the rules for the failures of a kind, in order.
@@ -62,12 +64,12 @@ func (q *request) policiesRules(c policiesCase) policiesRules {
 	}
 	q.policiesBreaker(&r, c)
 	for _, h := range c.set.Holds() {
-		if scope, name := h.On(); scope == "kind" && h.Covers(c.kind) {
+		if scope, name := h.Scope(); scope == "kind" && h.Covers(c.kind) {
 			r.Holds = append(r.Holds, fmt.Sprintf("%s (%s)", h.Reason, name))
 		}
 	}
 	for _, w := range c.set.Windows() {
-		if scope, name := w.On.On(); scope == "queue" && name == "*" || scope == "kind" && w.On.Covers(c.kind) {
+		if scope, name := w.On.Scope(); scope == "queue" && name == "*" || scope == "kind" && w.On.Covers(c.kind) {
 			r.Holds = append(r.Holds, w.On.Reason)
 		}
 	}
@@ -128,7 +130,7 @@ func policiesWaits(early, late policiesRun) string {
 // policiesCrash returns the rule for crashes.
 func policiesCrash(c policiesCase) policiesRule {
 	r := policiesRule{When: "Its worker crashes", Then: "dead letter as POISON: the job probably crashes workers"}
-	rules, lease := c.rules(), holdfast.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner}}
+	rules, lease := c.rules(), store.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner}}
 	var waits []string
 	for lease.Crashes < policiesBrief {
 		v := failure.Decide(rules, lease, failure.Outcome{Event: failure.Lost})
@@ -152,7 +154,7 @@ func policiesAtOnce(d time.Duration) string {
 
 // policiesRetryAfter returns the rule for a dependency that asks to be called later: the requested time, up to a limit. The verdict contains the limit.
 func policiesRetryAfter(p failure.Policy) policiesRule {
-	v := failure.Decide(failure.Rules{Policy: p}, holdfast.Lease{}, failure.Outcome{Err: failure.RetryAfter(failure.WithCode(fmt.Errorf("simulated"), "RATE_LIMITED"), holdfast.MaxDelay)})
+	v := failure.Decide(failure.Rules{Policy: p}, store.Lease{}, failure.Outcome{Err: failure.RetryAfter(failure.WithCode(fmt.Errorf("simulated"), "RATE_LIMITED"), check.MaxDelay)})
 	r := policiesRule{When: "The dependency gives a time", Then: "the next attempt starts then, if that is later than the backoff"}
 	if v.To == holdfast.Queued {
 		r.Waits = "at most " + formatDuration(v.Delay)
@@ -166,7 +168,7 @@ func (q *request) policiesBreaker(r *policiesRules, c policiesCase) {
 		return
 	}
 	r.Link = q.link("/breakers#b-" + c.dependency)
-	b := c.set.Breaker(c.dependency).Filled()
+	b := c.set.Breaker(c.dependency).WithDefaults()
 	if b.Disabled {
 		r.Breaker = "Disabled by the policy: only a person can open it."
 		return

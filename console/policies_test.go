@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestPoliciesShowTheDecisionForAFailure(t *testing.T) {
@@ -34,7 +34,7 @@ func TestPoliciesFollowWhatWasApplied(t *testing.T) {
 codes: {RATE_LIMITED: {max_attempts: 2}}
 kinds: {mail: {backoff: {delays: [1s, 2m]}}}
 `
-	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: file}, ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Operator.ApplyPolicy(t.Context(), ops.PolicyRequest{Text: file}, ops.Actor{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s.shows("/policies", "version 1 of the policy", "It is tried 4 times and is a dead letter 34 s after it was enqueued.", "10 s, 10 s, 10 s")
@@ -45,7 +45,7 @@ kinds: {mail: {backoff: {delays: [1s, 2m]}}}
 
 func TestPoliciesThatNeverEndAreReported(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
-	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}"}, ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Operator.ApplyPolicy(t.Context(), ops.PolicyRequest{Text: "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}"}, ops.Actor{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s.shows("/policies", "after 1,000 attempts", "976 more attempts not drawn", "over 50")
@@ -57,7 +57,7 @@ func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Store.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v7", nil)}); err != nil {
+	if err := s.Store.Apply(t.Context(), store.Change{Records: catalog.Publish(own, policy.GoSettings{}, "v7", nil)}); err != nil {
 		t.Fatal(err)
 	}
 	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 56", "former worker v7")
@@ -70,11 +70,11 @@ func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 
 func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
 	s := newScene(t, apikey.Admin, nil)
-	inGo := policy.InGo{Kinds: map[string]policy.Said{"fax": policy.Say(failure.Policy{MaxAttempts: 7})}}
-	if err := s.Store.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(nil, inGo, "v7", nil)}); err != nil {
+	inGo := policy.GoSettings{Kinds: map[string]policy.Described{"fax": policy.Describe(failure.Policy{MaxAttempts: 7})}}
+	if err := s.Store.Apply(t.Context(), store.Change{Records: catalog.Publish(nil, inGo, "v7", nil)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: "defaults: {max_attempts: 4}"}, ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Operator.ApplyPolicy(t.Context(), ops.PolicyRequest{Text: "defaults: {max_attempts: 4}"}, ops.Actor{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s.shows("/policies?kind=fax&code=TIMEOUT", "Source of each setting", "Go: Kind.Policy", "4 <span class=\"mono\">(defaults)</span>", "No live worker works on this kind")
@@ -82,7 +82,7 @@ func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
 	for _, bad := range []url.Values{{"reason": {"x"}}, {"version": {"2"}, "reason": {"x"}}} {
 		s.post("/policies/remove", bad)
 	}
-	if _, err := s.Desk.Policy(t.Context()); err != nil {
+	if _, err := s.Operator.Policy(t.Context()); err != nil {
 		t.Errorf("a form that names no version, or another, removed the policy: %v", err)
 	}
 	if status, text := s.post("/policies/remove", url.Values{"version": {"1"}, "reason": {"the file is right again"}, "back": {"/policies?tab=file"}}); status != http.StatusOK || !strings.Contains(text, "Policy removed") {

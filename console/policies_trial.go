@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A policiesCase is a failure to simulate.
@@ -36,7 +37,7 @@ type policiesTrial struct {
 	Strip   template.HTML
 	Whole   string // duration of the strip
 	Left    int    // attempts not drawn
-	Run     *policy.Trial
+	Run     *policy.Simulation
 	RunEnd  string
 }
 
@@ -145,7 +146,7 @@ type policiesRun struct {
 
 // simulate runs a job whose attempts all fail, with a fixed jitter. Every decision comes from failure.Decide.
 func (c *policiesCase) simulate(roll float64) (run policiesRun) {
-	lease := holdfast.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner, Dependency: c.dependency}}
+	lease := store.Lease{Job: holdfast.Job{Kind: c.kind, Owner: c.owner, Dependency: c.dependency}}
 	rules, now, wait := c.rules(), time.Duration(0), time.Duration(0)
 	for len(run.starts) < c.most {
 		run.starts, run.waits = append(run.starts, now), append(run.waits, wait)

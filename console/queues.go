@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountQueues mounts the queues page and the actions on holds and shares.
@@ -40,7 +40,7 @@ type shareRow struct {
 
 // A queueRow is a queue with its depth, pace, workers and holds.
 type queueRow struct {
-	holdfast.Depth
+	store.Depth
 	Anchor   string
 	Lag      time.Duration // how long the oldest ready job has waited
 	Pace     float64       // ended attempts per minute
@@ -59,24 +59,24 @@ type queueRow struct {
 
 // queuesScreen renders the queues page.
 func queuesScreen(q *request) (page, error) {
-	depths, err := q.desk.Depths(q.ctx)
+	depths, err := q.operator.Depths(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
-	trends, err := q.desk.Trends(q.ctx, queuePace, time.Minute)
+	trends, err := q.operator.Trends(q.ctx, queuePace, time.Minute)
 	if err != nil {
 		return page{}, err
 	}
-	workers, err := q.desk.Workers(q.ctx)
+	workers, err := q.operator.Workers(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
-	holds, err := q.desk.Holds(q.ctx)
+	holds, err := q.operator.Holds(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
 	shown := queuePage{Minutes: int(queuePace.Minutes())}
-	shares, err := q.desk.Shares(q.ctx)
+	shares, err := q.operator.Shares(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
@@ -106,13 +106,13 @@ type queueRows map[string]*queueRow
 
 func (r queueRows) of(name string) *queueRow {
 	if r[name] == nil {
-		r[name] = &queueRow{Depth: holdfast.Depth{Queue: name}}
+		r[name] = &queueRow{Depth: store.Depth{Queue: name}}
 	}
 	return r[name]
 }
 
 // addWorkers adds the workers of each queue.
-func (r queueRows) addWorkers(workers []holdfast.Presence) {
+func (r queueRows) addWorkers(workers []store.WorkerInfo) {
 	for _, one := range workers {
 		for _, name := range one.Queues {
 			row := r.of(name)
@@ -123,7 +123,7 @@ func (r queueRows) addWorkers(workers []holdfast.Presence) {
 }
 
 // addTrends adds the recently ended attempts.
-func (r queueRows) addTrends(trends []holdfast.Trend, now time.Time) {
+func (r queueRows) addTrends(trends []store.Trend, now time.Time) {
 	steps := map[string][]int{}
 	bad := map[string]int{}
 	first := now.Add(-queuePace)

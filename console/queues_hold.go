@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A holdRow is a hold on the page.
 type holdRow struct {
-	ops.Held
+	ops.HoldStatus
 	Row     string // id of its row
 	Scope   string
 	Name    string
@@ -29,18 +29,18 @@ type holdRow struct {
 
 // holdSources are the sources of holds in words.
 var holdSources = map[string]string{
-	holdfast.SourceBreaker: "its breaker", holdfast.SourceBudget: "the retry budget", holdfast.SourceLimit: "a limit",
-	holdfast.SourceWindow: "a time window", holdfast.SourceHandler: "a handler that asked to wait",
+	store.SourceBreaker: "its breaker", store.SourceBudget: "the retry budget", store.SourceLimit: "a limit",
+	store.SourceWindow: "a time window", store.SourceHandler: "a handler that asked to wait",
 }
 
 // holdRow returns the row of a hold.
-func (q *request) holdRow(h ops.Held, n int) holdRow {
-	scope, name := h.On()
-	row := holdRow{Held: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), KeptBy: holdSources[h.Source], Allows: allowedText(h.Hold), Due: !h.Expected.After(q.now)}
-	if h.Source == holdfast.SourceBreaker {
+func (q *request) holdRow(h ops.HoldStatus, n int) holdRow {
+	scope, name := h.Scope()
+	row := holdRow{HoldStatus: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), KeptBy: holdSources[h.Source], Allows: allowedText(h.Hold), Due: !h.Expected.After(q.now)}
+	if h.Source == store.SourceBreaker {
 		row.Breaker = q.link("/breakers/" + url.PathEscape(name))
 	}
-	row.Lift = slices.Contains([]string{"", holdfast.SourceOperator, holdfast.SourceLimit, holdfast.SourceHandler}, h.Source)
+	row.Lift = slices.Contains([]string{"", store.SourceOperator, store.SourceLimit, store.SourceHandler}, h.Source)
 	if !row.Pattern {
 		state := "state:queued"
 		if h.Retries {
@@ -52,7 +52,7 @@ func (q *request) holdRow(h ops.Held, n int) holdRow {
 }
 
 // allowedText says what a hold allows.
-func allowedText(h holdfast.Hold) string {
+func allowedText(h store.Hold) string {
 	text := "nothing"
 	switch {
 	case h.AtMost > 0 && h.Rate != nil:
@@ -115,15 +115,15 @@ func placeHold(q *request) (actionResult, error) {
 		if err != nil || !(rate > 0) {
 			return actionResult{}, invalid("%.40q per second: use a number above 0, or leave it empty", text)
 		}
-		h.Rate = &holdfast.Rate{PerSecond: rate, Burst: max(rate, 1), Level: max(rate, 1)}
+		h.Rate = &store.Rate{PerSecond: rate, Burst: max(rate, 1), Level: max(rate, 1)}
 	}
 	h.Retries = q.text("retries") != ""
-	scope, name := h.On()
-	return actionResult{text: holdMessage(h, scope, name)}, q.desk.Pause(q.ctx, h)
+	scope, name := h.Scope()
+	return actionResult{text: holdMessage(h, scope, name)}, q.operator.Pause(q.ctx, h)
 }
 
 // holdMessage returns the message for a new hold.
-func holdMessage(h holdfast.Hold, scope, name string) string {
+func holdMessage(h store.Hold, scope, name string) string {
 	text := fmt.Sprintf("%s %s paused. Its jobs stay queued at no cost; running jobs continue.", title(scope), truncate(name, 100))
 	if !h.Closed() || h.Retries {
 		text = fmt.Sprintf("Hold placed on %s %s. It allows: %s.", scope, truncate(name, 100), allowedText(h))
@@ -141,20 +141,20 @@ func liftHold(q *request) (actionResult, error) {
 		return actionResult{}, err
 	}
 	h.Source = q.text("source")
-	scope, name := h.On()
-	return actionResult{text: fmt.Sprintf("Hold on %s %s lifted. Its jobs can be claimed again.", scope, truncate(name, 100))}, q.desk.Resume(q.ctx, h)
+	scope, name := h.Scope()
+	return actionResult{text: fmt.Sprintf("Hold on %s %s lifted. Its jobs can be claimed again.", scope, truncate(name, 100))}, q.operator.Resume(q.ctx, h)
 }
 
 // holdTarget reads what a hold is on.
-func (q *request) holdTarget() (holdfast.Hold, error) {
+func (q *request) holdTarget() (store.Hold, error) {
 	scope, name := q.text("scope"), q.FormValue("name")
 	if !slices.Contains([]string{"queue", "kind", "owner", "dependency", "tag"}, scope) {
-		return holdfast.Hold{}, invalid("a hold on %.40q: choose queue, kind, owner, dependency or tag", scope)
+		return store.Hold{}, invalid("a hold on %.40q: choose queue, kind, owner, dependency or tag", scope)
 	}
 	if name == "" {
-		return holdfast.Hold{}, invalid("a hold needs the name of a %s", scope)
+		return store.Hold{}, invalid("a hold needs the name of a %s", scope)
 	}
-	h := holdfast.Hold{}.Upon(scope, name)
+	h := store.Hold{}.WithScope(scope, name)
 	h.Actor, h.Reason = q.visitor.Name, q.text("reason")
 	return h, nil
 }
@@ -170,5 +170,5 @@ func setShare(q *request) (actionResult, error) {
 	if weight == 1 {
 		text = fmt.Sprintf("Owner %s now has the default weight.", truncate(share.Owner, 100))
 	}
-	return actionResult{text: text}, q.desk.SetShare(q.ctx, share, q.by())
+	return actionResult{text: text}, q.operator.SetShare(q.ctx, share, q.by())
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestQueuesShowDepthsAndHolds(t *testing.T) {
@@ -70,14 +70,14 @@ func TestOtherThingsAreHeldAndSharesAreSet(t *testing.T) {
 	s.shows("/queues", "ada <strong>2.5</strong>")
 }
 
-func (s *scene) holdOn(scope, name string) *holdfast.Hold {
+func (s *scene) holdOn(scope, name string) *store.Hold {
 	s.t.Helper()
-	holds, err := s.Desk.Holds(s.t.Context())
+	holds, err := s.Operator.Holds(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, one := range holds {
-		if on, called := one.On(); on == scope && called == name {
+		if on, called := one.Scope(); on == scope && called == name {
 			return &one.Hold
 		}
 	}

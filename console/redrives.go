@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountRedrives mounts the list of redrives, the wizard and the page of a redrive.
@@ -19,9 +20,9 @@ func (c *Console) mountRedrives() {
 	c.handlePage("/redrives/new", newRedrive)
 	c.handlePage("/redrives/{id}", oneRedrive)
 	c.handleAction("/redrives", apikey.Operator, startRedrive)
-	c.handleAction("/redrives/{id}/pause", apikey.Operator, redriveAction("Redrive paused. Jobs already taken continue.", ops.Desk.PauseRedrive))
-	c.handleAction("/redrives/{id}/resume", apikey.Operator, redriveAction("Redrive resumed. Only jobs that end from now on count for its stop limit.", ops.Desk.ResumeRedrive))
-	c.handleAction("/redrives/{id}/cancel", apikey.Operator, redriveAction("Redrive cancelled. Jobs already taken continue.", ops.Desk.CancelRedrive))
+	c.handleAction("/redrives/{id}/pause", apikey.Operator, redriveAction("Redrive paused. Jobs already taken continue.", ops.Operator.PauseRedrive))
+	c.handleAction("/redrives/{id}/resume", apikey.Operator, redriveAction("Redrive resumed. Only jobs that end from now on count for its stop limit.", ops.Operator.ResumeRedrive))
+	c.handleAction("/redrives/{id}/cancel", apikey.Operator, redriveAction("Redrive cancelled. Jobs already taken continue.", ops.Operator.CancelRedrive))
 }
 
 // A stateBadge is a state with its word, colour and shape.
@@ -52,7 +53,7 @@ type redriveLine struct {
 
 // redrives renders the list, the newest first.
 func redrives(q *request) (page, error) {
-	list, err := q.desk.Redrives(q.ctx)
+	list, err := q.operator.Redrives(q.ctx)
 	if err != nil && len(list) == 0 {
 		return page{}, err
 	}
@@ -62,7 +63,7 @@ func redrives(q *request) (page, error) {
 	}
 	shown.More = max(0, len(list)-maxRedrives)
 	for _, one := range list[:min(len(list), maxRedrives)] {
-		row := redriveLine{Progress: one, StateBadge: redriveBadge(one.State), Filter: deadLetterFilterFrom(one.Order.Filter)}
+		row := redriveLine{Progress: one, StateBadge: redriveBadge(one.State), Filter: deadLetterFilterFrom(one.Spec.Filter)}
 		row.Parts = progressParts(one.Tally, 0)
 		shown.Rows = append(shown.Rows, row)
 	}
@@ -70,7 +71,7 @@ func redrives(q *request) (page, error) {
 }
 
 // progressParts returns how the jobs of a redrive ended, and the number left.
-func progressParts(t holdfast.Tally, left int) []part {
+func progressParts(t store.RedriveCounts, left int) []part {
 	return []part{
 		{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.Discarded, "good", plural(t.Discarded, "job") + " discarded"},
 		{t.Failed, "bad", plural(t.Failed, "job") + " failed again"}, {t.Cancelled, "hold", plural(t.Cancelled, "job") + " cancelled"},
@@ -124,16 +125,16 @@ func oneRedrive(q *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	r, err := q.desk.Redrive(q.ctx, id)
+	r, err := q.operator.Redrive(q.ctx, id)
 	if err != nil {
 		return page{}, err
 	}
-	shown := redrivePage{Redrive: r, StateBadge: redriveBadge(r.State), Filter: deadLetterFilterFrom(r.Order.Filter), Total: r.Eligible, StopCheck: checkStop(r)}
-	if r.Order.Limit > 0 {
-		shown.Total = min(shown.Total, r.Order.Limit)
+	shown := redrivePage{Redrive: r, StateBadge: redriveBadge(r.State), Filter: deadLetterFilterFrom(r.Spec.Filter), Total: r.Eligible, StopCheck: checkStop(r)}
+	if r.Spec.Limit > 0 {
+		shown.Total = min(shown.Total, r.Spec.Limit)
 	}
-	shown.Pace, shown.MaxInFlight = cmp.Or(r.Order.PerSecond, redrive.DefaultPerSecond), cmp.Or(r.Order.InFlight, redrive.DefaultInFlight)
-	shown.Many = shown.Total >= ops.MostCounted
+	shown.Pace, shown.MaxInFlight = cmp.Or(r.Spec.PerSecond, redrive.DefaultPerSecond), cmp.Or(r.Spec.InFlight, redrive.DefaultInFlight)
+	shown.Many = shown.Total >= ops.MaxCounted
 	if !r.Exhausted && !r.State.Ended() {
 		shown.Ahead = max(0, shown.Total-r.Tally.Taken-r.RefusedJobs)
 	}
@@ -151,7 +152,7 @@ func oneRedrive(q *request) (page, error) {
 
 // checkStop compares the share of jobs that failed again with the stop limit.
 func checkStop(r ops.Redrive) stopCheck {
-	j := stopCheck{After: cmp.Or(r.Order.StopAfter, redrive.DefaultStopAfter), Limit: cmp.Or(r.Order.StopAbove, redrive.DefaultStopAbove)}
+	j := stopCheck{After: cmp.Or(r.Spec.StopAfter, redrive.DefaultStopAfter), Limit: cmp.Or(r.Spec.StopAbove, redrive.DefaultStopAbove)}
 	j.Failed = max(0, r.Tally.Failed-r.Since.Failed)
 	j.Ended = j.Failed + max(0, r.Tally.Complete-r.Since.Complete)
 	if j.Ended > 0 {
@@ -182,7 +183,7 @@ func gauge(share, limit float64, tone string) template.HTML {
 
 // canaryWords returns the state of the canary in words.
 func canaryWords(r ops.Redrive) string {
-	of, ended := r.Order.Canary, r.Tally.Taken-r.Tally.InFlight
+	of, ended := r.Spec.Canary, r.Tally.Taken-r.Tally.InFlight
 	first, goes := fmt.Sprintf("the first %d jobs", of), "go"
 	if of == 1 {
 		first, goes = "the first job", "goes"

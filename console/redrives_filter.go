@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A deadLetterFilter selects dead letters. Each field is a query parameter of the same name.
@@ -37,7 +38,7 @@ func deadLetterFilterOf(q *request) (p deadLetterFilter) {
 }
 
 // deadLetterFilterFrom returns the filter of a redrive.
-func deadLetterFilterFrom(f holdfast.Filter) deadLetterFilter {
+func deadLetterFilterFrom(f store.Filter) deadLetterFilter {
 	p := deadLetterFilter{Code: f.Code, Kind: f.Kind, Queue: f.Queue, Owner: f.Owner, Fingerprint: f.Fingerprint, Dependency: f.Dependency, Tag: f.Tag}
 	if !f.Group.IsZero() {
 		p.Group = f.Group.String()
@@ -45,15 +46,15 @@ func deadLetterFilterFrom(f holdfast.Filter) deadLetterFilter {
 	if f.OlderThan > 0 {
 		p.Older = ageText(f.OlderThan)
 	}
-	if f.YoungerThan > 0 {
-		p.Younger = ageText(f.YoungerThan)
+	if f.NewerThan > 0 {
+		p.Younger = ageText(f.NewerThan)
 	}
 	return p
 }
 
 // storeFilter returns the filter for the store, or ErrInvalid.
-func (p deadLetterFilter) storeFilter() (f holdfast.Filter, err error) {
-	f = holdfast.Filter{Code: p.Code, Kind: p.Kind, Queue: p.Queue, Owner: p.Owner, Fingerprint: p.Fingerprint, Dependency: p.Dependency, Tag: p.Tag}
+func (p deadLetterFilter) storeFilter() (f store.Filter, err error) {
+	f = store.Filter{Code: p.Code, Kind: p.Kind, Queue: p.Queue, Owner: p.Owner, Fingerprint: p.Fingerprint, Dependency: p.Dependency, Tag: p.Tag}
 	if p.Group != "" {
 		if f.Group, err = holdfast.ParseID(p.Group); err != nil {
 			return f, invalid("group %q is not an id: copy it from the page of the group", truncate(p.Group, 60))
@@ -62,7 +63,7 @@ func (p deadLetterFilter) storeFilter() (f holdfast.Filter, err error) {
 	if f.OlderThan, err = ageOf(p.Older); err != nil {
 		return f, err
 	}
-	f.YoungerThan, err = ageOf(p.Younger)
+	f.NewerThan, err = ageOf(p.Younger)
 	return f, err
 }
 
@@ -157,5 +158,5 @@ func ageText(age time.Duration) string {
 
 // invalid returns an ErrInvalid.
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -128,9 +128,9 @@ func (w redriveForm) Verb() string {
 	return "redrive"
 }
 
-// order returns the redrive order for the desk. Jobs that were selected one by one are not in it.
-func (w redriveForm) order(q *request) redrive.Order {
-	o := redrive.Order{
+// order returns the redrive order for the operator. Jobs that were selected one by one are not in it.
+func (w redriveForm) order(q *request) redrive.Spec {
+	o := redrive.Spec{
 		PerSecond: w.PerSecond, Canary: w.Canary, StopAbove: w.StopAbove / 100, StopAfter: w.StopAfter, InFlight: w.InFlight, Limit: w.Limit, Queue: w.To,
 		Discard: w.Discard, Actor: q.visitor.Name, Reason: w.Reason, Request: q.requestID,
 	}
@@ -196,11 +196,11 @@ func (w redriveForm) confirmed(q *request, going int) error {
 	case w.Reason == "":
 		return invalid("nothing was changed: give a reason")
 	case going == 0:
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "nothing was changed: there is nothing left to " + w.Verb() + ". See the preview"}
+		return &holdfast.Error{Err: holdfast.ErrConflict, Message: "nothing was changed: there is nothing left to " + w.Verb() + ". See the preview"}
 	case err != nil:
 		return invalid("nothing was changed: type %d to confirm", going)
 	case typed != going:
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "nothing was changed: you confirmed " + num(typed) + ", but " + num(going) + " match now. Check the preview, then type " + strconv.Itoa(going) + " to confirm"}
+		return &holdfast.Error{Err: holdfast.ErrConflict, Message: "nothing was changed: you confirmed " + num(typed) + ", but " + num(going) + " match now. Check the preview, then type " + strconv.Itoa(going) + " to confirm"}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func startRedrive(q *request) (actionResult, error) {
 	}
 	order := v.order(q)
 	order.Request = ticket.String() // startedWith finds the redrive by it
-	id, err := q.desk.StartRedrive(q.ctx, order)
+	id, err := q.operator.StartRedrive(q.ctx, order)
 	if err != nil {
 		return wrong, err
 	}
@@ -55,9 +55,9 @@ func startedWords(o redrivePreview, discard bool) string {
 
 // startedWith returns the redrive that was started with a ticket. It ignores records that cannot be read.
 func startedWith(q *request, ticket holdfast.ID) (holdfast.ID, bool, error) {
-	list, err := q.desk.Redrives(q.ctx)
+	list, err := q.operator.Redrives(q.ctx)
 	for _, one := range list {
-		if one.Order.Request == ticket.String() {
+		if one.Spec.Request == ticket.String() {
 			return one.ID, true, nil
 		}
 	}
@@ -73,9 +73,9 @@ func retryOrDiscard(q *request, jobs []holdfast.ID, discard bool) actionResult {
 	for _, id := range jobs {
 		var err error
 		if discard {
-			err = q.desk.Discard(q.ctx, q.on(id))
+			err = q.operator.Discard(q.ctx, q.on(id))
 		} else {
-			_, err = q.desk.Retry(q.ctx, q.on(id))
+			_, err = q.operator.Retry(q.ctx, q.on(id))
 		}
 		if err != nil {
 			result.kept, last = append(result.kept, id), err
@@ -99,13 +99,13 @@ func retryOrDiscard(q *request, jobs []holdfast.ID, discard bool) actionResult {
 }
 
 // redriveAction returns an action on a redrive.
-func redriveAction(text string, do func(d ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) actionFunc {
+func redriveAction(text string, do func(d ops.Operator, ctx context.Context, id holdfast.ID, by ops.Actor) error) actionFunc {
 	return func(q *request) (actionResult, error) {
 		id, err := q.id()
 		if err != nil {
 			return actionResult{to: "/redrives"}, err
 		}
 		to := "/redrives/" + id.String()
-		return actionResult{text: text, to: to}, do(q.desk, q.ctx, id, q.by())
+		return actionResult{text: text, to: to}, do(q.operator, q.ctx, id, q.by())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // fields are the hidden fields of the form that a page sends to an address.
@@ -30,7 +31,7 @@ func (s *scene) fields(text, action string) url.Values {
 
 func (s *scene) redrives() []redrive.Progress {
 	s.t.Helper()
-	list, err := s.Desk.Redrives(s.t.Context())
+	list, err := s.Operator.Redrives(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func (s *scene) redrives() []redrive.Progress {
 
 func (s *scene) jobOf(id holdfast.ID) holdfast.Job {
 	s.t.Helper()
-	job, err := s.Desk.Job(s.t.Context(), id)
+	job, err := s.Operator.Job(s.t.Context(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 	if len(list) != 1 {
 		t.Fatalf("one form started %d redrives", len(list))
 	}
-	if o := list[0].Order; o.Filter.Kind != "convert" || o.PerSecond != 3 || o.Canary != 2 || o.Actor != "ada" || o.Reason != "the gateway is back" {
+	if o := list[0].Spec; o.Filter.Kind != "convert" || o.PerSecond != 3 || o.Canary != 2 || o.Actor != "ada" || o.Reason != "the gateway is back" {
 		t.Errorf("the order is %+v", o)
 	}
 }
@@ -144,7 +145,7 @@ func TestChosenJobsGoOneByOne(t *testing.T) {
 
 func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
-	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, Canary: 2, Actor: "ada", Reason: "<i>mended</i>"})
+	id, err := s.Operator.StartRedrive(t.Context(), redrive.Spec{Filter: store.Filter{Kind: "convert"}, Canary: 2, Actor: "ada", Reason: "<i>mended</i>"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestViewersStartNothing(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	if b, err := s.Desk.Breaker(t.Context(), "gateway"); err != nil || !b.State.Refuses() {
+	if b, err := s.Operator.Breaker(t.Context(), "gateway"); err != nil || !b.State.Refuses() {
 		t.Errorf("the breaker is %s, %v", b.State, err)
 	}
 }
@@ -193,13 +194,13 @@ func TestBreakersHaveCardsAndActions(t *testing.T) {
 	}
 	for _, word := range []struct{ verb, state string }{{"close", "recovering"}, {"open", "open"}, {"force-open", "forced-open"}, {"auto", ""}, {"force-closed", "forced-closed"}} {
 		s.post("/breakers/gateway/"+word.verb, url.Values{"reason": {"so"}})
-		b, err := s.Desk.Breaker(t.Context(), "gateway")
+		b, err := s.Operator.Breaker(t.Context(), "gateway")
 		if err != nil || word.state != "" && string(b.State) != word.state {
 			t.Errorf("after %s it is %s, %v", word.verb, b.State, err)
 		}
 	}
 	s.shows("/breakers", "forced closed", "Set to automatic")
-	if err := s.Desk.OpenBreaker(t.Context(), "gateway", ops.By{Actor: "eve", Reason: "</script><b>x"}); err != nil {
+	if err := s.Operator.OpenBreaker(t.Context(), "gateway", ops.Actor{Name: "eve", Reason: "</script><b>x"}); err != nil {
 		t.Fatal(err)
 	}
 	if text := s.shows("/breakers"); strings.Contains(text, "<b>x") {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A wizard is the data of one step of the redrive wizard.
@@ -161,7 +162,7 @@ func (v *wizard) suggest(q *request) error {
 		v.addProblem("select", err)
 		v.Matching, v.None = atLeast(jobs, least), jobs == 0
 	}
-	groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Limit: groupsAsked})
+	groups, _, err := q.operator.ErrorGroups(q.ctx, store.ErrorFilter{Limit: groupsAsked})
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func (v *wizard) suggest(q *request) error {
 // estimate returns the duration at this pace.
 func (v *wizard) estimate(q *request) (time.Duration, error) {
 	jobs, least, err := countLetters(q, v.order(q).Filter)
-	v.Least = least || jobs >= ops.MostCounted
+	v.Least = least || jobs >= ops.MaxCounted
 	if v.Limit > 0 {
 		jobs = min(jobs, v.Limit)
 	}
@@ -200,15 +201,15 @@ func (v *wizard) preview(q *request) (o redrivePreview, err error) {
 	} else {
 		order := v.order(q)
 		f := order.Filter
-		order.Filter.Look = previewScanned
-		if o.Preview, err = q.desk.PreviewRedrive(q.ctx, order); err != nil {
+		order.Filter.MaxScan = previewScanned
+		if o.Preview, err = q.operator.PreviewRedrive(q.ctx, order); err != nil {
 			return o, err
 		}
 		if _, o.Many, err = countLetters(q, f); err != nil {
 			return o, err
 		}
-		f.Limit, f.Look = previewSampled, deadLettersScanned
-		sample, _, err = q.desk.DeadLetters(q.ctx, f)
+		f.Limit, f.MaxScan = previewSampled, deadLettersScanned
+		sample, _, err = q.operator.DeadLetters(q.ctx, f)
 	}
 	if err != nil {
 		return o, err
@@ -216,12 +217,12 @@ func (v *wizard) preview(q *request) (o redrivePreview, err error) {
 	if o.Going = o.Eligible; v.Limit > 0 {
 		o.Going = min(o.Going, v.Limit)
 	}
-	o.Many = (o.Many || o.Looked >= ops.MostCounted) && (v.Limit == 0 || o.Eligible < v.Limit)
+	o.Many = (o.Many || o.Looked >= ops.MaxCounted) && (v.Limit == 0 || o.Eligible < v.Limit)
 	for _, one := range o.Ineligible {
 		o.Skipped = append(o.Skipped, notTaken{one, whyNotTaken[one.Reason]})
 	}
 	o.sort(sample)
-	breakers, err := q.desk.Breakers(q.ctx)
+	breakers, err := q.operator.Breakers(q.ctx)
 	for _, one := range breakers {
 		if one.State.Refuses() && !v.Discard && slices.ContainsFunc(sample, func(l ops.DeadLetter) bool { return callsFor(l.Job, one) }) {
 			o.OpenBreakers = append(o.OpenBreakers, one)
@@ -263,7 +264,7 @@ func previewJobs(q *request, w redriveForm) (p ops.Preview, letters []ops.DeadLe
 	}
 	not := map[string]int{}
 	for _, id := range w.Jobs {
-		job, err := q.desk.Job(q.ctx, id)
+		job, err := q.operator.Job(q.ctx, id)
 		switch {
 		case errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged):
 			not["deleted"]++
@@ -288,7 +289,7 @@ func previewJobs(q *request, w redriveForm) (p ops.Preview, letters []ops.DeadLe
 	for _, reason := range slices.Sorted(maps.Keys(not)) {
 		p.Ineligible = append(p.Ineligible, ops.Ineligible{Reason: reason, Jobs: not[reason]})
 	}
-	workers, err := q.desk.Workers(q.ctx)
+	workers, err := q.operator.Workers(q.ctx)
 	if p.Workers = len(workers); err == nil && p.Workers == 0 && !w.Discard {
 		p.Notes = append(p.Notes, "no worker is alive: no job will run until one is started")
 	}

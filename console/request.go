@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A request is one HTTP request of a visitor.
@@ -19,7 +20,7 @@ type request struct {
 	*http.Request
 	ctx       context.Context
 	c         *Console
-	desk      ops.Desk
+	operator  ops.Operator
 	visitor   Visitor
 	prefs     prefs
 	requestID string // stored with every change
@@ -27,12 +28,12 @@ type request struct {
 	known     []catalog.Entry // the codes, once they were read
 }
 
-// codes returns the known failure codes. It asks the desk at most once for each request.
+// codes returns the known failure codes. It asks the operator at most once for each request.
 func (q *request) codes() ([]catalog.Entry, error) {
 	if q.known != nil {
 		return q.known, nil
 	}
-	known, err := q.desk.Codes(q.ctx)
+	known, err := q.operator.Codes(q.ctx)
 	q.known = known
 	return known, err
 }
@@ -105,7 +106,7 @@ func (c *Console) authorize(w http.ResponseWriter, r *http.Request, scope apikey
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20)
 	if err := r.ParseForm(); err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the form could not be read: send it again", Cause: err}
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the form could not be read: send it again", Cause: err}
 	}
 	if c.cfg.Open != nil { // the body may have arrived slowly: check the key again
 		again, err := c.visitorOf(r)
@@ -148,7 +149,7 @@ func (c *Console) authenticate(w http.ResponseWriter, r *http.Request) (*request
 	if c.cfg.ReadOnly {
 		visitor.Scope = apikey.Viewer
 	}
-	return &request{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk, visitor: visitor, prefs: prefsOf(r, true), requestID: requestID(w), now: time.Now()}, nil
+	return &request{Request: r, ctx: r.Context(), c: c, operator: c.cfg.Operator, visitor: visitor, prefs: prefsOf(r, true), requestID: requestID(w), now: time.Now()}, nil
 }
 
 // requestID returns the id that the surrounding server gave the request, or a new one.
@@ -161,14 +162,14 @@ func requestID(w http.ResponseWriter) string {
 	return id
 }
 
-// by returns the visitor, their reason and the request id, for a change through the desk.
-func (q *request) by() ops.By {
-	return ops.By{Actor: q.visitor.Name, Reason: q.text("reason"), Request: q.requestID}
+// by returns the visitor, their reason and the request id, for a change through the operator.
+func (q *request) by() ops.Actor {
+	return ops.Actor{Name: q.visitor.Name, Reason: q.text("reason"), Request: q.requestID}
 }
 
 // on returns an intervention of the visitor on one job.
-func (q *request) on(id holdfast.ID) holdfast.Intervention {
-	return holdfast.Intervention{Job: id, Actor: q.visitor.Name, Reason: q.text("reason"), Request: q.requestID}
+func (q *request) on(id holdfast.ID) store.Intervention {
+	return store.Intervention{Job: id, Actor: q.visitor.Name, Reason: q.text("reason"), Request: q.requestID}
 }
 
 // text returns a field of the form or of the query, without surrounding spaces.

@@ -42,7 +42,7 @@ func newScene(t *testing.T, scope apikey.Scope, say func(column, text string) st
 // serve opens another console over the same store.
 func (s *scene) serve(cfg console.Config) *httptest.Server {
 	s.t.Helper()
-	cfg.Desk = s.Desk
+	cfg.Operator = s.Operator
 	c, err := console.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)

@@ -9,15 +9,16 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountSchedules mounts the schedules page and its actions.
 func (c *Console) mountSchedules() {
 	c.handlePage("/schedules", schedulesScreen)
 	c.handleAction("/schedules/{name}/pause", apikey.Operator, pauseSchedule)
-	c.handleAction("/schedules/{name}/resume", apikey.Operator, scheduleAction("resumed. Slots missed during the pause are skipped.", ops.Desk.ResumeSchedule))
-	c.handleAction("/schedules/{name}/run", apikey.Operator, scheduleAction("will create a job within seconds.", ops.Desk.RunSchedule))
-	c.handleAction("/schedules/{name}/remove", apikey.Operator, scheduleAction("removed. Jobs that it created continue.", ops.Desk.RemoveSchedule))
+	c.handleAction("/schedules/{name}/resume", apikey.Operator, scheduleAction("resumed. Slots missed during the pause are skipped.", ops.Operator.ResumeSchedule))
+	c.handleAction("/schedules/{name}/run", apikey.Operator, scheduleAction("will create a job within seconds.", ops.Operator.RunSchedule))
+	c.handleAction("/schedules/{name}/remove", apikey.Operator, scheduleAction("removed. Jobs that it created continue.", ops.Operator.RemoveSchedule))
 }
 
 const (
@@ -38,7 +39,7 @@ type schedulePage struct {
 
 // A scheduleCard is a schedule with its next and last runs.
 type scheduleCard struct {
-	ops.Scheduled
+	ops.ScheduleStatus
 	Anchor     string
 	Self       string // URL prefix of its actions
 	StateBadge stateBadge
@@ -56,7 +57,7 @@ type scheduleCard struct {
 // schedulesScreen renders the schedules page.
 func schedulesScreen(q *request) (page, error) {
 	shown := schedulePage{Find: q.text("name")}
-	all, err := q.desk.Schedules(q.ctx, runsAhead)
+	all, err := q.operator.Schedules(q.ctx, runsAhead)
 	shown.Many = shown.Find != "" || len(all) > 6
 	if err != nil && len(all) == 0 {
 		return page{}, err
@@ -90,10 +91,10 @@ func schedulesScreen(q *request) (page, error) {
 }
 
 // scheduleCard returns the card of a schedule.
-func (q *request) scheduleCard(s ops.Scheduled) (card scheduleCard, err error) {
+func (q *request) scheduleCard(s ops.ScheduleStatus) (card scheduleCard, err error) {
 	card = scheduleCard{
-		Scheduled: s, Anchor: "s-" + s.Name, Self: q.link("/schedules/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on", "good", "complete"}, When: scheduleWords(s.Schedule),
-		Runs: scheduleRuns(s.Schedule, s.Next, q.prefs.clock().zone, q.now), Notes: clockChanges(s.Schedule, q.now), Missed: missedWords[s.Missed], Halted: s.Halted(q.now),
+		ScheduleStatus: s, Anchor: "s-" + s.Name, Self: q.link("/schedules/" + url.PathEscape(s.Name)), StateBadge: stateBadge{"on", "good", "complete"}, When: scheduleWords(s.Schedule),
+		Runs: scheduleRuns(s.Schedule, s.Next, q.prefs.clock().zone, q.now), Notes: clockChanges(s.Schedule, q.now), Missed: missedWords[s.Missed], Halted: s.PausedAt(q.now),
 		Ordered: max(s.RunNow-s.Ran, 0), Total: s.Schedule.Runs,
 	}
 	if s.Cron != "" {
@@ -114,7 +115,7 @@ var missedWords = map[schedule.Missed]string{
 
 // jobsOf returns the newest jobs that a schedule created, by their idempotency key. It examines only the newest jobs of the kind.
 func (q *request) jobsOf(s schedule.Schedule) (made []holdfast.Job, err error) {
-	jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{Kind: s.Draft.Kind, Queue: s.Draft.Queue, Owner: s.Draft.Owner, Look: runsLookedAt, Limit: 50})
+	jobs, _, err := q.operator.Jobs(q.ctx, store.Filter{Kind: s.Draft.Kind, Queue: s.Draft.Queue, Owner: s.Draft.Owner, MaxScan: runsLookedAt, Limit: 50})
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +136,13 @@ func pauseSchedule(q *request) (actionResult, error) {
 	if q.text("reason") == "" {
 		return actionResult{}, invalid("nothing was paused: give a reason")
 	}
-	return actionResult{text: "Schedule " + truncate(name, 100) + " paused" + untilWords(lasting) + ". Its slots are skipped meanwhile."}, q.desk.PauseSchedule(q.ctx, name, lasting, q.by())
+	return actionResult{text: "Schedule " + truncate(name, 100) + " paused" + untilWords(lasting) + ". Its slots are skipped meanwhile."}, q.operator.PauseSchedule(q.ctx, name, lasting, q.by())
 }
 
 // scheduleAction returns an action on a schedule.
-func scheduleAction(text string, do func(d ops.Desk, ctx context.Context, name string, by ops.By) error) actionFunc {
+func scheduleAction(text string, do func(d ops.Operator, ctx context.Context, name string, by ops.Actor) error) actionFunc {
 	return func(q *request) (actionResult, error) {
 		name := q.PathValue("name")
-		return actionResult{text: "Schedule " + truncate(name, 100) + " " + text}, do(q.desk, q.ctx, name, q.by())
+		return actionResult{text: "Schedule " + truncate(name, 100) + " " + text}, do(q.operator, q.ctx, name, q.by())
 	}
 }

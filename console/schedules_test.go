@@ -28,7 +28,7 @@ func TestAScheduleIsRunResumedPausedAndRemoved(t *testing.T) {
 		if status, text := s.post("/schedules/sweep/"+verb, back); status != 200 || !strings.Contains(text, "Schedule sweep") || strings.Contains(text, `class="banner bad"`) {
 			t.Errorf("%s: %d, and no message is shown", verb, status)
 		}
-		plan, err := s.Desk.Schedule(t.Context(), "sweep", 1)
+		plan, err := s.Operator.Schedule(t.Context(), "sweep", 1)
 		if verb != "remove" && (err != nil || plan.Paused != (verb == "pause")) || verb == "run" && plan.RunNow != 1 || verb == "remove" && err == nil {
 			t.Errorf("%s: %+v, %v", verb, plan, err)
 		}
@@ -41,7 +41,7 @@ func TestAScheduleIsRunResumedPausedAndRemoved(t *testing.T) {
 func TestTheJobsThatAScheduleMadeAreShown(t *testing.T) {
 	s := newScene(t, apikey.Operator, nil)
 	plan := schedule.Schedule{Name: "tidy/up", Every: time.Hour, Draft: holdfast.Draft{Kind: "tidy"}, Runs: 1, Last: time.Now()}
-	if _, err := s.Desk.SetSchedule(t.Context(), plan, ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Operator.SetSchedule(t.Context(), plan, ops.Actor{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	receipts, err := s.Store.Enqueue(t.Context(), []holdfast.Draft{plan.Job(time.Now())})

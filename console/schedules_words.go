@@ -12,7 +12,7 @@ import (
 // scheduleWords describes when a schedule is due. For an expression without a short description it returns "By the cron expression".
 func scheduleWords(s schedule.Schedule) string {
 	if s.Cron == "" {
-		return title(s.Words())
+		return title(s.Describe())
 	}
 	fields := strings.Fields(cronPlain(s.Cron))
 	if len(fields) != 5 {

@@ -21,7 +21,7 @@ import (
 // locked returns a console that accepts the key "good".
 func locked(t *testing.T, change func(*Config)) *Console {
 	t.Helper()
-	cfg := Config{Desk: struct{ ops.Desk }{}, Prefix: "/console", Open: func(_ context.Context, _, text string) (Visitor, error) {
+	cfg := Config{Operator: struct{ ops.Operator }{}, Prefix: "/console", Open: func(_ context.Context, _, text string) (Visitor, error) {
 		if text != "good" {
 			return Visitor{}, errors.New("no such key")
 		}

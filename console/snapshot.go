@@ -5,15 +5,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A snapshot is the state that every page shows: the counts of the menu and the records behind them. Several pages show more of it.
 type snapshot struct {
 	Open        int  // breakers that hold jobs
-	Dead        int  // dead letters, up to ops.MostCounted
+	Dead        int  // dead letters, up to ops.MaxCounted
 	NewErrors   int  // error groups that are open or regressed and failed in the last 24 hours
 	Redrives    int  // running or paused
 	Paused      int  // queues that an operator paused
@@ -21,10 +21,10 @@ type snapshot struct {
 	Unavailable bool // the store did not answer; the other fields are zero
 
 	breakers  []ops.Breaker
-	open      []holdfast.ErrorGroup // the last seen first, up to maxGroupsRead
-	regressed []holdfast.ErrorGroup
+	open      []store.ErrorGroup // the last seen first, up to maxGroupsRead
+	regressed []store.ErrorGroup
 	redrives  []redrive.Progress
-	workers   []holdfast.Presence
+	workers   []store.WorkerInfo
 }
 
 // NeedsAttention reports whether a breaker is open, a dead letter exists or a new error occurred. The start page is then the errors page.
@@ -32,7 +32,7 @@ func (g snapshot) NeedsAttention() bool { return g.Open > 0 || g.Dead > 0 || g.N
 
 // A snapshotCache takes a snapshot at most once a second, for all pages together. It is safe for concurrent use.
 type snapshotCache struct {
-	desk ops.Desk
+	operator ops.Operator
 
 	mu   sync.Mutex
 	last snapshot
@@ -55,7 +55,7 @@ func (p *snapshotCache) now(ctx context.Context) (snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	seen, err := takeSnapshot(ctx, p.desk)
+	seen, err := takeSnapshot(ctx, p.operator)
 	if err != nil {
 		seen = snapshot{Unavailable: true}
 	}
@@ -72,24 +72,27 @@ func (p *snapshotCache) forget() {
 	p.at = time.Time{}
 }
 
-// takeSnapshot reads the desk. Every query is bounded.
-func takeSnapshot(ctx context.Context, desk ops.Desk) (g snapshot, err error) {
-	var holds []ops.Held
+// takeSnapshot reads the operator. Every query is bounded.
+func takeSnapshot(ctx context.Context, operator ops.Operator) (g snapshot, err error) {
+	var holds []ops.HoldStatus
 	err = inParallel(
-		func() (err error) { g.breakers, err = desk.Breakers(ctx); return err },
-		func() (err error) { g.Dead, err = desk.Count(ctx, holdfast.Filter{DeadLetters: true}); return err },
-		func() (err error) { g.open, err = recentErrorGroups(ctx, desk, holdfast.Open); return err },
-		func() (err error) { g.regressed, err = recentErrorGroups(ctx, desk, holdfast.Regressed); return err },
-		func() (err error) { g.redrives, err = readableRedrives(desk.Redrives(ctx)); return err },
-		func() (err error) { holds, err = desk.Holds(ctx); return err },
-		func() (err error) { g.workers, err = desk.Workers(ctx); return err },
+		func() (err error) { g.breakers, err = operator.Breakers(ctx); return err },
+		func() (err error) { g.Dead, err = operator.Count(ctx, store.Filter{DeadLetters: true}); return err },
+		func() (err error) { g.open, err = recentErrorGroups(ctx, operator, store.StatusOpen); return err },
+		func() (err error) {
+			g.regressed, err = recentErrorGroups(ctx, operator, store.StatusRegressed)
+			return err
+		},
+		func() (err error) { g.redrives, err = readableRedrives(operator.Redrives(ctx)); return err },
+		func() (err error) { holds, err = operator.Holds(ctx); return err },
+		func() (err error) { g.workers, err = operator.Workers(ctx); return err },
 	)
 	for _, one := range g.breakers {
 		if one.State.Refuses() {
 			g.Open++
 		}
 	}
-	for _, groups := range [][]holdfast.ErrorGroup{g.open, g.regressed} {
+	for _, groups := range [][]store.ErrorGroup{g.open, g.regressed} {
 		for _, one := range groups {
 			if one.LastDay > 0 {
 				g.NewErrors++
@@ -102,7 +105,7 @@ func takeSnapshot(ctx context.Context, desk ops.Desk) (g snapshot, err error) {
 		}
 	}
 	for _, one := range holds {
-		if one.Queue != "" && one.Closed() && (one.Source == "" || one.Source == holdfast.SourceOperator) {
+		if one.Queue != "" && one.Closed() && (one.Source == "" || one.Source == store.SourceOperator) {
 			g.Paused++
 		}
 	}
@@ -111,8 +114,8 @@ func takeSnapshot(ctx context.Context, desk ops.Desk) (g snapshot, err error) {
 }
 
 // recentErrorGroups returns the error groups of a status, the last seen first.
-func recentErrorGroups(ctx context.Context, desk ops.Desk, status holdfast.Status) ([]holdfast.ErrorGroup, error) {
-	groups, _, err := desk.ErrorGroups(ctx, holdfast.ErrorFilter{Status: status, Limit: maxGroupsRead})
+func recentErrorGroups(ctx context.Context, operator ops.Operator, status store.Status) ([]store.ErrorGroup, error) {
+	groups, _, err := operator.ErrorGroups(ctx, store.ErrorFilter{Status: status, Limit: maxGroupsRead})
 	return groups, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mountWorkers mounts the workers page. The duties of workers are on the health page.
@@ -31,7 +32,7 @@ type workerPage struct {
 
 // A workerRow is one worker.
 type workerRow struct {
-	holdfast.Presence
+	store.WorkerInfo
 	StateBadge stateBadge
 	Host       string // the first part of its name
 	Rest       string // the rest of its name
@@ -42,17 +43,17 @@ type workerRow struct {
 
 // workersScreen renders the workers page.
 func workersScreen(q *request) (page, error) {
-	workers, err := q.desk.Workers(q.ctx)
+	workers, err := q.operator.Workers(q.ctx)
 	if err != nil {
 		return page{}, err
 	}
 	var shown workerPage
 	versions := map[string]bool{}
 	for n, one := range workers {
-		row := workerRow{Presence: one, Used: -1, StateBadge: workerBadge(one, q.now), Jobs: q.jobs("state:processing", queryPart{"worker", one.Worker}.String())}
+		row := workerRow{WorkerInfo: one, Used: -1, StateBadge: workerBadge(one, q.now), Jobs: q.jobs("state:processing", queryPart{"worker", one.Worker}.String())}
 		row.Host, row.Rest, _ = strings.Cut(one.Worker, "/")
 		if n < maxWorkersAsked {
-			if row.Used, err = q.desk.Count(q.ctx, holdfast.Filter{State: holdfast.Processing, Worker: one.Worker, Look: maxPageScan}); err != nil {
+			if row.Used, err = q.operator.Count(q.ctx, store.Filter{State: holdfast.Processing, Worker: one.Worker, MaxScan: maxPageScan}); err != nil {
 				return page{}, err
 			}
 			row.Parts = []part{{min(row.Used, one.Slots), "accent", num(row.Used) + " in use"}, {max(one.Slots-row.Used, 0), "none", "free"}}
@@ -67,23 +68,23 @@ func workersScreen(q *request) (page, error) {
 		shown.Rows = append(shown.Rows, row)
 	}
 	shown.Versions = slices.Sorted(maps.Keys(versions))
-	var depths []holdfast.Depth
+	var depths []store.Depth
 	var busy []holdfast.Job
 	err = inParallel(
-		func() (err error) { depths, err = q.desk.Depths(q.ctx); return err },
+		func() (err error) { depths, err = q.operator.Depths(q.ctx); return err },
 		func() (err error) { busy, err = q.longRunning(); return err },
 	)
 	if err != nil {
 		return page{}, err
 	}
 	shown.Slow = slowRows(busy, workers)
-	shown.Unattended = ops.UnattendedOf(depths, workers)
+	shown.Unattended = ops.FindUnattended(depths, workers)
 	return page{name: "workers", title: "Workers", topics: []string{"workers", "jobs"}, data: shown}, nil
 }
 
 // workerBadge reports whether a worker is alive or silent. A worker counts as alive for a time after each report and reports several times within it, so a
 // worker that has not reported for two thirds of that time is silent.
-func workerBadge(w holdfast.Presence, now time.Time) stateBadge {
+func workerBadge(w store.WorkerInfo, now time.Time) stateBadge {
 	if alive := w.Until.Sub(w.SeenAt); now.Sub(w.SeenAt) > alive*2/3 {
 		return stateBadge{"silent", "warn", "partial"}
 	}

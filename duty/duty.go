@@ -13,8 +13,8 @@ const (
 	RoomReport = "report" // the Reports of each worker, by its name
 )
 
-// An Order is what operators have requested of a duty. It applies in every process.
-type Order struct {
+// A Control is what operators have requested of a duty. It applies in every process.
+type Control struct {
 	Paused bool      `json:"paused,omitempty"`
 	Until  time.Time `json:"until,omitzero"` // when the pause ends; zero: when an operator resumes the duty
 	Run    int       `json:"run,omitempty"`  // how many runs were requested so far; a new one runs the duty once in every process, even if it is paused
@@ -24,15 +24,15 @@ type Order struct {
 }
 
 // Halts reports whether the duty is paused at that time.
-func (o Order) Halts(now time.Time) bool {
+func (o Control) Halts(now time.Time) bool {
 	return o.Paused && (o.Until.IsZero() || now.Before(o.Until))
 }
 
 // Over reports whether the duty was paused and the pause has ended because its time is up.
-func (o Order) Over(now time.Time) bool { return o.Paused && !o.Halts(now) }
+func (o Control) Over(now time.Time) bool { return o.Paused && !o.Halts(now) }
 
 // Resumed returns the order without its pause.
-func (o Order) Resumed() Order { return Order{Run: o.Run} }
+func (o Control) Resumed() Control { return Control{Run: o.Run} }
 
 // A Report is how one duty runs in one process.
 type Report struct {
@@ -51,8 +51,8 @@ type Reports struct {
 	Duties map[string]Report `json:"duties"`
 }
 
-// Silence is the age up to which a report counts as current. Processes report every five seconds.
-const Silence = 15 * time.Second
+// GoneAfter is the age up to which a report counts as current. Processes report every five seconds.
+const GoneAfter = 15 * time.Second
 
 // Fixed are the duties that cannot be paused: without them a worker would not renew, watch or claim its jobs.
 var Fixed = []string{"claim", "wake", "renew", "watch", "breakers", "trickle", "duties"}
@@ -60,8 +60,8 @@ var Fixed = []string{"claim", "wake", "renew", "watch", "breakers", "trickle", "
 // Pausable reports whether a duty can be paused.
 func Pausable(name string) bool { return !slices.Contains(Fixed, name) }
 
-// A Standing is the status of a duty across all processes.
-type Standing struct {
+// A Status is the status of a duty across all processes.
+type Status struct {
 	Name    string        `json:"name"`
 	Last    time.Time     `json:"last,omitzero"` // the last run in any process
 	Next    time.Time     `json:"next,omitzero"` // the next run in any process

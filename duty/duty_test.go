@@ -8,9 +8,9 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func fold(orders map[string]Order, reports ...Reports) map[string]Standing {
-	all := make(map[string]Standing)
-	for _, s := range Fold(orders, reports, noon) {
+func fold(orders map[string]Control, reports ...Reports) map[string]Status {
+	all := make(map[string]Status)
+	for _, s := range Statuses(orders, reports, noon) {
 		all[s.Name] = s
 	}
 	return all
@@ -43,25 +43,25 @@ func TestTheLagOfACurrentReportIsAsOfItsTimeAndOfAnOldOneAsOfNow(t *testing.T) {
 
 func TestAPausedDutyHasNoLagAndAPauseThatIsOverIsNone(t *testing.T) {
 	report := Reports{Worker: "a", At: noon, Duties: map[string]Report{"retention": {Next: noon.Add(-time.Hour)}}}
-	order := Order{Paused: true, Until: noon.Add(time.Minute), Actor: "ada", Reason: "backup", Run: 3}
-	s := fold(map[string]Order{"retention": order}, report)["retention"]
+	order := Control{Paused: true, Until: noon.Add(time.Minute), Actor: "ada", Reason: "backup", Run: 3}
+	s := fold(map[string]Control{"retention": order}, report)["retention"]
 	if !s.Paused || s.Lag != 0 || s.Actor != "ada" || s.Reason != "backup" || !s.Until.Equal(order.Until) {
 		t.Errorf("paused: %+v", s)
 	}
 	order.Until = noon
-	if s := fold(map[string]Order{"retention": order}, report)["retention"]; s.Paused || s.Lag != time.Hour || s.Actor != "" {
+	if s := fold(map[string]Control{"retention": order}, report)["retention"]; s.Paused || s.Lag != time.Hour || s.Actor != "" {
 		t.Errorf("over: %+v", s)
 	}
-	if !order.Over(noon) || order.Resumed() != (Order{Run: 3}) {
+	if !order.Over(noon) || order.Resumed() != (Control{Run: 3}) {
 		t.Errorf("resumed: %+v", order.Resumed())
 	}
-	if o := (Order{Paused: true}); o.Over(noon) || !o.Halts(noon) {
+	if o := (Control{Paused: true}); o.Over(noon) || !o.Halts(noon) {
 		t.Error("a pause without an end has ended")
 	}
 }
 
 func TestWhatCannotBePausedIsNotShownAsPaused(t *testing.T) {
-	if s := fold(map[string]Order{"claim": {Paused: true}})["claim"]; s.Paused || Pausable("claim") || !Pausable("probes") || !Pausable("of an application") {
+	if s := fold(map[string]Control{"claim": {Paused: true}})["claim"]; s.Paused || Pausable("claim") || !Pausable("probes") || !Pausable("of an application") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -77,7 +77,7 @@ func TestTheLastErrorOfAnyProcessIsShown(t *testing.T) {
 }
 
 func TestADutyWithARequestThatNoProcessRunsIsShown(t *testing.T) {
-	if s := fold(map[string]Order{"relay": {Paused: true, Actor: "ada"}})["relay"]; s.Workers != 0 || !s.Paused {
+	if s := fold(map[string]Control{"relay": {Paused: true, Actor: "ada"}})["relay"]; s.Workers != 0 || !s.Paused {
 		t.Errorf("%+v", s)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Fold combines orders and reports into the status of each duty, sorted by name. It includes duties that have an order but that no process runs.
-func Fold(orders map[string]Order, reports []Reports, now time.Time) []Standing {
-	all := make(map[string]*Standing)
-	of := func(name string) *Standing {
+// Statuses combines orders and reports into the status of each duty, sorted by name. It includes duties that have an order but that no process runs.
+func Statuses(orders map[string]Control, reports []Reports, now time.Time) []Status {
+	all := make(map[string]*Status)
+	of := func(name string) *Status {
 		if all[name] == nil {
-			all[name] = &Standing{Name: name}
+			all[name] = &Status{Name: name}
 		}
 		return all[name]
 	}
@@ -26,7 +26,7 @@ func Fold(orders map[string]Order, reports []Reports, now time.Time) []Standing 
 			s.Paused, s.Until, s.Actor, s.Reason, s.Lag = true, o.Until, o.Actor, o.Reason, 0
 		}
 	}
-	folded := make([]Standing, 0, len(all))
+	folded := make([]Status, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		folded = append(folded, *all[name])
 	}
@@ -39,14 +39,14 @@ func overdue(r Report, at, now time.Time) time.Duration {
 	if r.Next.IsZero() {
 		return 0
 	}
-	if now.Sub(at) <= Silence {
+	if now.Sub(at) <= GoneAfter {
 		now = at
 	}
 	return max(0, now.Sub(r.Next))
 }
 
 // add adds the report of one process. The lag is that of the process that is least late.
-func (s *Standing) add(r Report, overdue time.Duration) {
+func (s *Status) add(r Report, overdue time.Duration) {
 	if s.Workers++; s.Workers == 1 || overdue < s.Lag {
 		s.Lag = overdue
 	}

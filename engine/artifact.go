@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -24,7 +25,7 @@ type sweepLock struct {
 	Until  time.Time `json:"until"`
 }
 
-// artifacts expires the artifacts that are due: each is deleted by Config.Expire and then marked, with an event in the story of its job. If the process is killed in
+// artifacts expires the artifacts that are due: each is deleted by Config.DeleteArtifact and then marked, with an event in the story of its job. If the process is killed in
 // between, or loses the lock, the artifact is not marked, and the next process deletes it again.
 func (e *Engine) artifacts(ctx context.Context) error {
 	if due, err := e.dueArtifacts(); err != nil || len(due) == 0 {
@@ -54,19 +55,19 @@ func (e *Engine) artifacts(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-func (e *Engine) dueArtifacts() ([]holdfast.Artifact, error) {
+func (e *Engine) dueArtifacts() ([]store.Artifact, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	return e.store.Artifacts(ctx, holdfast.ArtifactFilter{Due: true, Limit: 1000})
+	return e.store.Artifacts(ctx, store.ArtifactFilter{Due: true, Limit: 1000})
 }
 
 // acquireSweepLock takes or extends the lock, unless another worker holds it.
-func (e *Engine) acquireSweepLock() (lock holdfast.Record, acquired bool, err error) {
+func (e *Engine) acquireSweepLock() (lock store.Record, acquired bool, err error) {
 	records, err := e.records(roomArtifact)
 	if err != nil {
 		return lock, false, err
 	}
-	lock = holdfast.Record{Room: roomArtifact, Name: artifactSweep}
+	lock = store.Record{Namespace: roomArtifact, Name: artifactSweep}
 	for _, r := range records {
 		if r.Name == artifactSweep {
 			lock = r
@@ -78,7 +79,7 @@ func (e *Engine) acquireSweepLock() (lock holdfast.Record, acquired bool, err er
 		return lock, false, nil
 	}
 	lock.Body = e.sweepLockBody()
-	switch err := e.keepChange(holdfast.Change{Records: []holdfast.Record{lock}}); {
+	switch err := e.keepChange(store.Change{Records: []store.Record{lock}}); {
 	case errors.Is(err, holdfast.ErrConflict):
 		return lock, false, nil
 	case err != nil:
@@ -96,7 +97,7 @@ func (e *Engine) sweepLockBody() json.RawMessage {
 
 // expireArtifacts deletes artifacts for at most a lease, half the time for which the lock is held. It returns those that were deleted; an artifact that cannot be
 // deleted does not prevent the others.
-func (e *Engine) expireArtifacts(ctx context.Context, chunk []holdfast.Artifact) (expired []holdfast.Artifact, err error) {
+func (e *Engine) expireArtifacts(ctx context.Context, chunk []store.Artifact) (expired []store.Artifact, err error) {
 	within, cancel := context.WithTimeout(ctx, e.cfg.Lease)
 	defer cancel()
 	var all []error
@@ -114,21 +115,21 @@ func (e *Engine) expireArtifacts(ctx context.Context, chunk []holdfast.Artifact)
 	return expired, errors.Join(all...)
 }
 
-func (e *Engine) expireArtifact(ctx context.Context, a holdfast.Artifact) (err error) {
-	if e.cfg.Expire == nil {
+func (e *Engine) expireArtifact(ctx context.Context, a store.Artifact) (err error) {
+	if e.cfg.DeleteArtifact == nil {
 		return nil
 	}
 	defer recoverTo(&err)
-	return e.cfg.Expire(ctx, a)
+	return e.cfg.DeleteArtifact(ctx, a)
 }
 
 // markExpired marks deleted artifacts in the same change that extends the lock. If another process has the lock, the change fails with ErrConflict: so each artifact
 // is marked, and its event written, once.
-func (e *Engine) markExpired(lock *holdfast.Record, expired []holdfast.Artifact) error {
+func (e *Engine) markExpired(lock *store.Record, expired []store.Artifact) error {
 	lock.Body = e.sweepLockBody()
-	c := holdfast.Change{Records: []holdfast.Record{*lock}, Artifacts: expired}
+	c := store.Change{Records: []store.Record{*lock}, Artifacts: expired}
 	for _, a := range expired {
-		c.Events = append(c.Events, holdfast.Event{Job: a.Job, Name: holdfast.EventExpired, Actor: actorSystem, Reason: "artifact " + a.Name})
+		c.Events = append(c.Events, store.Event{Job: a.Job, Name: store.EventExpired, Actor: actorSystem, Reason: "artifact " + a.Name})
 	}
 	if err := e.keepChange(c); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Causes with which a handler's context ends, besides holdfast.ErrLeaseLost and its deadline.
@@ -31,7 +33,7 @@ const (
 // An attempt is one lease on its way from claim to settlement. The lease table guards the fields that change.
 type attempt struct {
 	engine *Engine
-	lease  *holdfast.Lease
+	lease  *store.Lease
 	kind   *kind       // nil when this engine has no handler for it
 	dep    *dependency // the dependency of the job, if this engine keeps its breaker
 	batch  *batch
@@ -79,7 +81,7 @@ func (a *attempt) age() time.Duration {
 // Number returns the number of this attempt since the job was enqueued or manually retried, counting from 1.
 func (j *Job[A]) Number() int { return attemptNumber(j.Lease) }
 
-func attemptNumber(l *holdfast.Lease) int { return l.Failures + l.Crashes + l.Interrupts + 1 }
+func attemptNumber(l *store.Lease) int { return l.Failures + l.Crashes + l.Releases + 1 }
 
 // Progress stores how far the work is, in percent from 0 to 100, for people to see. ErrLeaseLost means that another worker has the job: the handler
 // should stop.
@@ -87,7 +89,7 @@ func (j *Job[A]) Progress(ctx context.Context, percent float64, note string) err
 	if !(percent >= 0 && percent <= 100) {
 		return refuse(true, "progress is %v percent: give 0 to 100", percent)
 	}
-	return j.note(ctx, holdfast.Note{Progress: &holdfast.Progress{Percent: percent, Note: note}})
+	return j.note(ctx, store.Note{Progress: &holdfast.Progress{Percent: percent, Note: note}})
 }
 
 // Checkpoint saves a small cursor, which the next attempt reads with Resume if this one does not complete. It replaces the previous checkpoint.
@@ -95,28 +97,35 @@ func (j *Job[A]) Progress(ctx context.Context, percent float64, note string) err
 func (j *Job[A]) Checkpoint(ctx context.Context, cursor any) error {
 	body, err := json.Marshal(cursor)
 	if err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the checkpoint cannot be written as JSON: %v", err), Cause: err}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("the checkpoint cannot be written as JSON: %v", err), Cause: err}
 	}
-	return j.note(ctx, holdfast.Note{Checkpoint: body})
+	return j.note(ctx, store.Note{Checkpoint: body})
 }
 
-// Resume reads the checkpoint of an earlier attempt into cursor. It returns false if there is none or if it cannot be decoded into cursor.
-func (j *Job[A]) Resume(cursor any) bool {
+// Resume reads the checkpoint of an earlier attempt into cursor. It returns false if there is none. An error means that there is one and that it cannot be
+// decoded into cursor, such as one that another version of the program saved; cursor may have been changed in part.
+func (j *Job[A]) Resume(cursor any) (found bool, err error) {
 	saved := j.Lease.Checkpoint
-	return len(saved) > 0 && json.Unmarshal(saved, cursor) == nil
+	if len(saved) == 0 {
+		return false, nil
+	}
+	if err := json.Unmarshal(saved, cursor); err != nil {
+		return false, fmt.Errorf("the checkpoint cannot be decoded into %T: %w", cursor, err)
+	}
+	return true, nil
 }
 
-// Calls names the dependency that this attempt calls. A successful call then counts for that dependency's breaker instead of the one that the job
+// SetDependency names the dependency that this attempt calls. A successful call then counts for that dependency's breaker instead of the one that the job
 // names. A handler that derives its target from the arguments should use it: then a person who enqueues or edits a job cannot make calls of one
 // dependency count for another.
-func (j *Job[A]) Calls(dependency string) { j.attempt.calledDependency = dependency }
+func (j *Job[A]) SetDependency(dependency string) { j.attempt.calledDependency = dependency }
 
 // Result stores value as the job's result if the attempt completes. If the value cannot be written as JSON or is too large, the job fails for good,
 // because another attempt would produce the same value.
 func (j *Job[A]) Result(value any) {
 	body, err := json.Marshal(value)
-	if err == nil && len(body) > holdfast.MaxArgs {
-		err = fmt.Errorf("it has %d bytes and the limit is %d; store the data elsewhere and return a reference", len(body), holdfast.MaxArgs)
+	if err == nil && len(body) > check.MaxArgs {
+		err = fmt.Errorf("it has %d bytes and the limit is %d; store the data elsewhere and return a reference", len(body), check.MaxArgs)
 	}
 	j.attempt.result, j.attempt.resultErr = body, nil
 	if err != nil {
@@ -125,10 +134,10 @@ func (j *Job[A]) Result(value any) {
 }
 
 // note writes to the store directly. If the answer is ErrLeaseLost, the handler's context ends at once.
-func (j *Job[A]) note(ctx context.Context, n holdfast.Note) error {
+func (j *Job[A]) note(ctx context.Context, n store.Note) error {
 	a := j.attempt
 	n.Batch, n.Job, n.Token = a.lease.Batch, a.lease.ID, a.lease.Token
-	answers, err := a.engine.store.Note(ctx, []holdfast.Note{n})
+	answers, err := a.engine.store.Note(ctx, []store.Note{n})
 	if err == nil && len(answers) == 1 {
 		err = answers[0]
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -24,12 +25,12 @@ const (
 // breakerRecord is the body of a record of room "breaker": the state of the breaker, and what the engines made of it. It is shared by all processes and
 // changed by compare-and-set.
 type breakerRecord struct {
-	breaker.Circuit
-	Flow   *breaker.Flow  `json:"flow,omitempty"`   // what the hold of the breaker lets through; nil: not known
-	Budget *holdfast.Rate `json:"budget,omitempty"` // the limit of retries, if they are limited
-	Failed time.Time      `json:"failed,omitzero"`  // the time of the last failed call
-	Probed []holdfast.ID  `json:"probed,omitempty"` // the jobs whose calls have failed since the breaker was last closed, latest last
-	By     []string       `json:"by,omitempty"`     // the last writers, each with a number unique to the write: a process finds out by it whether a write without an answer was applied
+	breaker.Snapshot
+	Flow   *breaker.Flow `json:"flow,omitempty"`   // what the hold of the breaker lets through; nil: not known
+	Budget *store.Rate   `json:"budget,omitempty"` // the limit of retries, if they are limited
+	Failed time.Time     `json:"failed,omitzero"`  // the time of the last failed call
+	Probed []holdfast.ID `json:"probed,omitempty"` // the jobs whose calls have failed since the breaker was last closed, latest last
+	By     []string      `json:"by,omitempty"`     // the last writers, each with a number unique to the write: a process finds out by it whether a write without an answer was applied
 }
 
 // A localBreaker is what this process knows of the breaker of one dependency. It is guarded by Engine.breakersMu.
@@ -99,7 +100,7 @@ func (e *Engine) readBreakers(now bool) error {
 	}
 	for _, d := range e.deps.known() {
 		if !seen[d.name] {
-			d.breaker.read(&holdfast.Record{})
+			d.breaker.read(&store.Record{})
 		}
 	}
 	return e.deleteOldBreakers(records)
@@ -107,7 +108,7 @@ func (e *Engine) readBreakers(now bool) error {
 
 // trackedDependency returns the dependency of a record if this process must update its breaker: because it knows the dependency, or because the breaker is not
 // closed or limits retries, and the process that knew the dependency may be gone. Otherwise it returns nil.
-func (e *Engine) trackedDependency(r *holdfast.Record) *dependency {
+func (e *Engine) trackedDependency(r *store.Record) *dependency {
 	if d := e.deps.find(r.Name); d != nil {
 		return d
 	}
@@ -118,7 +119,7 @@ func (e *Engine) trackedDependency(r *holdfast.Record) *dependency {
 }
 
 // read takes over the record unless it is known already.
-func (l *localBreaker) read(r *holdfast.Record) {
+func (l *localBreaker) read(r *store.Record) {
 	if r.Version == l.version && r.KeptAt.Equal(l.keptAt) {
 		return
 	}
@@ -135,13 +136,13 @@ func decodeBreaker(body json.RawMessage) (c breakerRecord) {
 
 // deleteOldBreakers deletes the records that were written longest ago if there are too many. Breakers that are not closed, that limit retries, or that this
 // process declares are kept.
-func (e *Engine) deleteOldBreakers(records []holdfast.Record) error {
+func (e *Engine) deleteOldBreakers(records []store.Record) error {
 	over := len(records) - maxDependencies
 	if over <= 0 {
 		return nil
 	}
-	var c holdfast.Change
-	for _, r := range sortedBy(records, func(r holdfast.Record) int64 { return r.KeptAt.UnixNano() }) {
+	var c store.Change
+	for _, r := range sortedBy(records, func(r store.Record) int64 { return r.KeptAt.UnixNano() }) {
 		known := e.deps.find(r.Name)
 		if was := decodeBreaker(r.Body); len(c.Records) < over && was.State == breaker.Closed && was.Budget == nil && (known == nil || !known.declared) {
 			r.Body = nil
@@ -216,41 +217,41 @@ func (e *Engine) resolveUnconfirmed(d *dependency) error {
 	return nil
 }
 
-// breakerSaved takes over a saved record, logs its state changes and calls Config.Moved.
+// breakerSaved takes over a saved record, logs its state changes and calls Config.OnBreakerChange.
 func (e *Engine) breakerSaved(d *dependency, done breakerChange) {
 	l := &d.breaker
 	l.record, l.savedAt = done.next, time.Now()
 	e.publishBreaker(d, l.record)
 	for _, t := range done.moved {
 		e.cfg.Log.Warn("breaker changed state", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
-		if e.cfg.Moved != nil {
-			e.queueHook("moved", func(ctx context.Context) { e.cfg.Moved(ctx, d.name, t) })
+		if e.cfg.OnBreakerChange != nil {
+			e.queueHook("moved", func(ctx context.Context) { e.cfg.OnBreakerChange(ctx, d.name, t) })
 		}
 	}
 }
 
 // nextBreaker computes the record after the unsaved calls, a probe result and the time that has passed, and the change that saves it together with its
 // holds and events. The change is nil if nothing needs to be saved now. It changes no state but breakerWrites.
-func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition, *holdfast.Change) {
+func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition, *store.Change) {
 	l, now := &d.breaker, e.clock.now()
 	cfg := e.dependencyConfig(d)
 	next := l.record
 	lease := e.leaseProbe(d, &next, cfg, now)
 	var moved, more []breaker.Transition
 	if lease.ended {
-		next.Circuit, moved = cfg.Breaker.Probed(next.Circuit, lease.ok, now)
+		next.Snapshot, moved = cfg.Breaker.Probed(next.Snapshot, lease.ok, now)
 	}
-	next.Circuit, more = cfg.Breaker.Tick(next.Circuit, now)
+	next.Snapshot, more = cfg.Breaker.Tick(next.Snapshot, now)
 	moved = append(moved, more...)
 	if len(l.unsaved.all) > 0 {
-		next.Circuit, more = cfg.Breaker.Observe(next.Circuit, l.unsaved.observation(next.Since, cfg.Breaker.SlowCall), now)
+		next.Snapshot, more = cfg.Breaker.Observe(next.Snapshot, l.unsaved.observation(next.Since, cfg.Breaker.SlowCall), now)
 		moved = append(moved, more...)
 	}
 	if l.unsaved.bad > 0 {
 		next.Failed = now
 	}
 	next.Probed = probedBy(&next, l.unsaved.all)
-	change := holdfast.Change{}
+	change := store.Change{}
 	e.holdFlow(d, &next, cfg, &change)
 	e.holdRetries(d, &next, cfg, &change)
 	if !l.needsSave(len(moved) > 0 || len(change.Place)+len(change.Lift) > 0 || lease.ended || lease.acquired) {
@@ -259,10 +260,10 @@ func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition
 	e.breakerWrites++
 	next.By = append(slices.Clone(next.By[max(0, len(next.By)-7):]), fmt.Sprintf("%s#%d", e.worker, e.breakerWrites))
 	for _, t := range moved {
-		change.Events = append(change.Events, holdfast.Event{Subject: "breaker/" + d.name, Name: string(t.To), Actor: t.Actor, Reason: clip(t.Why, 1000)})
+		change.Events = append(change.Events, store.Event{Subject: "breaker/" + d.name, Name: string(t.To), Actor: t.Actor, Reason: clip(t.Why, 1000)})
 	}
 	body, _ := json.Marshal(next) // this cannot fail: all numbers are finite
-	change.Records = []holdfast.Record{{Room: roomBreaker, Name: d.name, Version: l.version, Body: body}}
+	change.Records = []store.Record{{Namespace: roomBreaker, Name: d.name, Version: l.version, Body: body}}
 	return next, moved, &change
 }
 
@@ -280,13 +281,13 @@ func (l *localBreaker) needsSave(moved bool) bool {
 }
 
 // holdFlow adds to the change the hold that admits what the breaker admits, or lifts it if the breaker admits everything.
-func (e *Engine) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConfig, c *holdfast.Change) {
-	flow := cfg.Breaker.Flow(next.Circuit, e.clock.now())
+func (e *Engine) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
+	flow := cfg.Breaker.Flow(next.Snapshot, e.clock.now())
 	if next.Flow != nil && *next.Flow == flow || next.Flow == nil && flow.Free && d.breaker.version == 0 {
 		return
 	}
 	next.Flow = &flow
-	h := holdfast.Hold{Dependency: d.name, Source: holdfast.SourceBreaker, Actor: actorSystem}
+	h := store.Hold{Dependency: d.name, Source: store.SourceBreaker, Actor: actorSystem}
 	if flow.Free {
 		c.Lift = append(c.Lift, h)
 		return
@@ -294,7 +295,7 @@ func (e *Engine) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConf
 	h.AtMost, h.Expected, h.Reason = flow.AtMost, next.Until, clip(reasonOf(next), 1000)
 	if flow.PerSecond > 0 {
 		burst := max(1, flow.Burst)
-		h.Rate = &holdfast.Rate{PerSecond: flow.PerSecond, Burst: burst, Level: 1}
+		h.Rate = &store.Rate{PerSecond: flow.PerSecond, Burst: burst, Level: 1}
 	}
 	c.Place = append(c.Place, h)
 }

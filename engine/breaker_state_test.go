@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestABreakerOutlivesEveryProcess(t *testing.T) {
@@ -39,20 +40,20 @@ func (s *harness) forceBreaker(name string, to breaker.State) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r := holdfast.Record{Room: "breaker", Name: name}
+	r := store.Record{Namespace: "breaker", Name: name}
 	for _, each := range records {
 		if each.Name == name {
 			r = each
 		}
 	}
-	var c breaker.Circuit
+	var c breaker.Snapshot
 	_ = json.Unmarshal(r.Body, &c)
 	c, _, err = breaker.Config{}.Force(c, to, "ada", "because", time.Now())
 	if err != nil {
 		s.Fatal(err)
 	}
 	r.Body, _ = json.Marshal(c)
-	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{r}}); err != nil {
+	if err := s.store.Apply(context.Background(), store.Change{Records: []store.Record{r}}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -88,18 +89,18 @@ func TestJobsWaitingForASlotAreReleasedAlsoIfOnlyTheJobNamesTheDependency(t *tes
 				return failure.WithCode(errFailed, "NETWORK_ERROR")
 			}
 			return nil
-		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
+		}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
 		s.waitForBreaker("host-a", breaker.Open)
 		opened := jams.count()
 		time.Sleep(20 * time.Second)
 		expect(s, "calls after it opened", jams.count(), opened)
 		expect(s, "in workers' hands", s.countJobs(holdfast.Processing), 0)
-		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
+		jobs, _, err := s.store.Jobs(context.Background(), store.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, job := range jobs {
-			if job.Interrupts == 0 {
+			if job.Releases == 0 {
 				continue
 			}
 			attempts := s.attempts(job.ID)
@@ -112,13 +113,13 @@ func TestJobsWaitingForASlotAreReleasedAlsoIfOnlyTheJobNamesTheDependency(t *tes
 
 // A settleRecorder counts failed attempts that are settled while the breaker is half-open: their end would let the store admit other jobs.
 type settleRecorder struct {
-	holdfast.Store
+	store.Store
 	s       *harness
 	tooSoon atomic.Int64
 	heard   atomic.Int64
 }
 
-func (l *settleRecorder) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (l *settleRecorder) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	state := l.s.readBreaker("gateway").State
 	for i := range settlements {
 		if settlements[i].Failure == nil {

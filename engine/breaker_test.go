@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -50,7 +51,7 @@ func (s *harness) waitForAnswers(g *gateway, jobs int) {
 
 // calling registers a handler of notes that calls the gateway.
 func (g *gateway) calling(p failure.Policy) func(*engine.Engine) {
-	return handleNotes(g.call, engine.Kind{Dependency: "gateway", Policy: p})
+	return handleNotes(g.call, engine.KindOptions{Dependency: "gateway", Policy: p})
 }
 
 // between counts the starts from one time to another.
@@ -66,7 +67,7 @@ func (s *starts) between(from, to time.Time) (n int) {
 }
 
 // readBreaker reads the state of a breaker from the store.
-func (s *harness) readBreaker(name string) (c breaker.Circuit) {
+func (s *harness) readBreaker(name string) (c breaker.Snapshot) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "breaker")
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *harness) readBreaker(name string) (c breaker.Circuit) {
 	return c
 }
 
-func (s *harness) hold(source string) *holdfast.Hold {
+func (s *harness) hold(source string) *store.Hold {
 	s.Helper()
 	holds, err := s.store.Holds(context.Background())
 	if err != nil {
@@ -96,9 +97,9 @@ func (s *harness) hold(source string) *holdfast.Hold {
 	return nil
 }
 
-func (s *harness) waitForBreaker(name string, state breaker.State) breaker.Circuit {
+func (s *harness) waitForBreaker(name string, state breaker.State) breaker.Snapshot {
 	s.Helper()
-	var c breaker.Circuit
+	var c breaker.Snapshot
 	s.waitUntil("breaker "+string(state), func() bool {
 		c = s.readBreaker(name)
 		return c.State == state
@@ -120,7 +121,7 @@ func (s *harness) enqueueAll(n int, options ...func(*holdfast.Draft)) {
 	}
 }
 
-// moves collects the calls of Config.Moved.
+// moves collects the calls of Config.OnBreakerChange.
 type moves struct {
 	mu  sync.Mutex
 	all []breaker.Transition
@@ -152,7 +153,7 @@ func TestADependencyThatIsDownForTenMinutesCostsTenThousandJobsNextToNothing(t *
 		var told moves
 		began := time.Now()
 		s.enqueueAll(jobs)
-		s.startWorker(engine.Config{Slots: slots, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.startWorker(engine.Config{Slots: slots, OnBreakerChange: told.moved}, g.calling(failure.Policy{MaxAttempts: 50}))
 		s.waitForBreaker("gateway", breaker.Open)
 		opened := s.readBreaker("gateway").Since
 		time.Sleep(10*time.Minute - time.Since(began))
@@ -198,7 +199,7 @@ func TestABudgetAloneKeepsRetriesOfADeadDependencyFew(t *testing.T) {
 		if calls := g.starts.count(); calls > jobs*12/10 {
 			t.Errorf("%d calls for %d jobs: more than 1.2 each", calls, jobs)
 		}
-		hold := s.hold(holdfast.SourceBudget)
+		hold := s.hold(store.SourceBudget)
 		if hold == nil || !hold.Retries || hold.Dependency != "gateway" {
 			t.Fatalf("no budget holds its retries: %+v", hold)
 		}
@@ -289,7 +290,7 @@ func TestTwoProcessesAgreeOnABreakerAndEachStateChangeIsAnnouncedOnce(t *testing
 		var told moves
 		s.enqueueAll(200)
 		for range 2 {
-			s.startWorker(engine.Config{Slots: 10, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 100}))
+			s.startWorker(engine.Config{Slots: 10, OnBreakerChange: told.moved}, g.calling(failure.Policy{MaxAttempts: 100}))
 		}
 		s.waitForBreaker("gateway", breaker.Open)
 		time.Sleep(2 * time.Minute)
@@ -322,14 +323,14 @@ func TestOnlyTheDependencyAFailureBlamesIsHeld(t *testing.T) {
 				return failure.WithCode(errFailed, "NOT_FOUND") // the user's fault
 			}
 			return nil
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 100}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 100}}))
 		for _, host := range []string{"host-a", "host-b", "host-c"} {
 			s.enqueueAll(30, func(d *holdfast.Draft) { d.Dependency = host })
 		}
 		s.waitForBreaker("host-a", breaker.Open)
 		s.waitUntil("the others to end", func() bool { return s.countJobs(holdfast.Complete) == 30 && s.countJobs(holdfast.Failed) == 30 })
 		expect(s, "circuit of host-c", s.readBreaker("host-c").State, "")
-		hold := s.hold(holdfast.SourceBreaker)
+		hold := s.hold(store.SourceBreaker)
 		if hold == nil || hold.Dependency != "host-a" || !strings.Contains(hold.Reason, "NETWORK_ERROR") {
 			t.Errorf("hold %+v", hold)
 		}
@@ -346,9 +347,9 @@ func TestJobsWaitingForASlotAreReleasedWhenABreakerOpens(t *testing.T) {
 				return errGateway
 			}
 			return nil
-		}, engine.Kind{Dependency: "gateway"}))
+		}, engine.KindOptions{Dependency: "gateway"}))
 		s.waitForBreaker("gateway", breaker.Open)
-		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
+		jobs, _, err := s.store.Jobs(context.Background(), store.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,12 +357,12 @@ func TestJobsWaitingForASlotAreReleasedWhenABreakerOpens(t *testing.T) {
 		for _, job := range jobs {
 			failures += job.Failures
 			for _, attempt := range s.attempts(job.ID) {
-				if attempt.Failure != nil && attempt.Charge == holdfast.ChargeInterrupt {
+				if attempt.Failure != nil && attempt.Charge == store.ChargeRelease {
 					late++ // it ended after the breaker had opened
 				}
 			}
-			if job.Failures+job.Interrupts < job.Token {
-				t.Errorf("job %s: token %d, %d failures, %d interrupts", job.ID, job.Token, job.Failures, job.Interrupts)
+			if job.Failures+job.Releases < job.Token {
+				t.Errorf("job %s: token %d, %d failures, %d interrupts", job.ID, job.Token, job.Failures, job.Releases)
 			}
 		}
 		expect(s, "failed calls", failures+late, g.starts.count()-40)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -23,10 +24,10 @@ const (
 
 // holdRetries adds to the change the hold that keeps the retries of a dependency within its budget, or lifts it. Retries take tokens from a bucket that first
 // attempts and completed retries fill.
-func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *holdfast.Change) {
+func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
 	now := e.clock.now()
 	recentFailure := !next.Failed.IsZero() && now.Sub(next.Failed) < budgetIdle || next.Budget != nil && next.Flow != nil && !next.Flow.Free
-	h := holdfast.Hold{Dependency: d.name, Source: holdfast.SourceBudget, Retries: true, Actor: actorSystem}
+	h := store.Hold{Dependency: d.name, Source: store.SourceBudget, Retries: true, Actor: actorSystem}
 	probing := next.State == breaker.HalfOpen // the breaker lets so few jobs through that no budget is needed, and a job that waits for its turn to probe would use up tokens
 	if cfg.NoBudget || !recentFailure || probing {
 		if next.Budget != nil {
@@ -38,16 +39,16 @@ func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyC
 	unsaved := &d.breaker.unsaved
 	perSecond, burst, level := cfg.Budget.Rate()
 	tokens := cfg.Budget.Deposit(unsaved.firsts, unsaved.good)
-	want := holdfast.Rate{PerSecond: perSecond, Burst: burst}
+	want := store.Rate{PerSecond: perSecond, Burst: burst}
 	if next.Budget == nil || *next.Budget != want {
 		next.Budget = &want
-		h.Rate = &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: min(burst, level+tokens)}
+		h.Rate = &store.Rate{PerSecond: perSecond, Burst: burst, Level: min(burst, level+tokens)}
 		h.Reason = "retry budget: retries are limited in proportion to first attempts"
 		c.Place = append(c.Place, h)
 		return
 	}
 	if tokens > 0 {
-		c.Deposits = append(c.Deposits, holdfast.Deposit{Hold: h, Tokens: tokens})
+		c.Deposits = append(c.Deposits, store.Deposit{Hold: h, Tokens: tokens})
 	}
 }
 
@@ -97,19 +98,19 @@ func (e *Engine) reserveRetry(a *attempt) (o failure.Outcome, refused bool) {
 	return o, false
 }
 
-// Ration counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
+// ReserveRetries counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
 // the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
 // leases.
-func (e *Engine) Ration(ctx context.Context, leases []holdfast.Lease) []holdfast.Lease {
+func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
 	if !e.policy.hasBudgets.Load() || !e.remote.begin() {
 		return leases
 	}
 	defer e.remote.inProgress.Done()
-	var allowed []holdfast.Lease
-	var refused []Report
+	var allowed []store.Lease
+	var refused []RemoteReport
 	for i := range leases {
 		if o, no := e.reserveRetry(&attempt{lease: &leases[i]}); no {
-			refused = append(refused, Report{Lease: leases[i], Outcome: o})
+			refused = append(refused, RemoteReport{Lease: leases[i], Outcome: o})
 		} else {
 			allowed = append(allowed, leases[i])
 		}
@@ -117,7 +118,7 @@ func (e *Engine) Ration(ctx context.Context, leases []holdfast.Lease) []holdfast
 	if len(refused) == 0 {
 		return leases
 	}
-	if _, err := e.Judge(ctx, refused); err != nil {
+	if _, err := e.SettleReports(ctx, refused); err != nil {
 		e.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
 	}
 	return allowed
@@ -127,7 +128,7 @@ func (e *Engine) Ration(ctx context.Context, leases []holdfast.Lease) []holdfast
 // already counted; if it turns out to cost nothing, it is given back.
 func (e *Engine) charge(o *outcome) {
 	lease, set := o.attempt.lease, e.policy.set.Load()
-	free := o.attempt.began.IsZero() || o.verdict.Charge == holdfast.ChargeInterrupt
+	free := o.attempt.began.IsZero() || o.verdict.Charge == store.ChargeRelease
 	if !e.policy.hasBudgets.Load() || o.attempt.retryReserved != free { // reserved and used, or neither: the account is right
 		return
 	}
@@ -193,7 +194,7 @@ func (e *Engine) giveBack(all map[string]spend) {
 // each other.
 type accounts struct {
 	mu    sync.Mutex
-	known map[string]holdfast.Record // nil: they must be read
+	known map[string]store.Record // nil: they must be read
 }
 
 // chargeOwner writes what one owner uses up to its account. With refuseIfUsedUp nothing is written if the budget is used up already, and refusal says which part
@@ -212,14 +213,14 @@ func (e *Engine) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refu
 			if err != nil {
 				return "", err
 			}
-			s.known = make(map[string]holdfast.Record, len(records))
+			s.known = make(map[string]store.Record, len(records))
 			for _, r := range records {
 				s.known[r.Name] = r
 			}
 		}
-		var c holdfast.Change
+		var c store.Change
 		r := s.known[owner]
-		r.Room, r.Name = roomBudget, owner
+		r.Namespace, r.Name = roomBudget, owner
 		if c, refusal, err = accountChange(r, limit, one, e.clock.now(), refuseIfUsedUp); err != nil || refusal != "" {
 			return refusal, err
 		}
@@ -237,7 +238,7 @@ func (e *Engine) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refu
 }
 
 // accountChange returns the change that adds to the account in r and places or lifts the hold on the retries of its owner.
-func accountChange(r holdfast.Record, limit policy.OwnerBudget, one spend, now time.Time, refuseIfUsedUp bool) (c holdfast.Change, refusal string, err error) {
+func accountChange(r store.Record, limit policy.OwnerBudget, one spend, now time.Time, refuseIfUsedUp bool) (c store.Change, refusal string, err error) {
 	var a account
 	_ = json.Unmarshal(r.Body, &a) // an account that cannot be decoded starts at zero
 	if limit.Zone == nil {
@@ -249,16 +250,16 @@ func accountChange(r holdfast.Record, limit policy.OwnerBudget, one spend, now t
 		return c, why, nil
 	}
 	a.add(one, now)
-	hold := holdfast.Hold{Owner: r.Name, Source: holdfast.SourceBudget, Retries: true, Actor: actorPolicy}
+	hold := store.Hold{Owner: r.Name, Source: store.SourceBudget, Retries: true, Actor: actorPolicy}
 	end, why := a.exhausted(limit, now)
 	switch {
 	case why != "" && !end.Equal(a.Until):
 		hold.For, hold.Reason = end.Sub(now), fmt.Sprintf("%s; retries wait until %s", why, end.Format(time.RFC3339))
-		c.Place = []holdfast.Hold{hold}
-		c.Events = []holdfast.Event{{Subject: "budget/" + r.Name, Name: "exhausted", Actor: actorSystem, Reason: hold.Reason}}
+		c.Place = []store.Hold{hold}
+		c.Events = []store.Event{{Subject: "budget/" + r.Name, Name: "exhausted", Actor: actorSystem, Reason: hold.Reason}}
 		a.Exhausted = why
 	case why == "" && a.Until.After(now): // a reserved retry was given back
-		c.Lift = []holdfast.Hold{hold}
+		c.Lift = []store.Hold{hold}
 	}
 	if a.Until = end; why == "" {
 		a.Exhausted = ""
@@ -266,7 +267,7 @@ func accountChange(r holdfast.Record, limit policy.OwnerBudget, one spend, now t
 	if r.Body, err = json.Marshal(a); err != nil {
 		return c, "", err
 	}
-	c.Records = []holdfast.Record{r}
+	c.Records = []store.Record{r}
 	return c, "", nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxUnsettled limits the outcomes that wait to be written. An engine whose store settles slowly claims nothing more until it has caught up.
@@ -42,7 +42,7 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	asked := time.Now()
-	leases, err := e.store.Claim(ctx, holdfast.Claim{
+	leases, err := e.store.Claim(ctx, store.Claim{
 		Worker: e.worker, Queues: e.queues(), Kinds: e.handled, Limit: limit, Start: free, Lease: e.cfg.Lease,
 		OwnerSlots: e.cfg.OwnerSlots, Busy: e.leases.busyOwners(e.cfg.OwnerSlots),
 	})
@@ -136,7 +136,7 @@ func (t *leaseTable) recordClaim(took time.Duration) {
 }
 
 // newAttempts makes one attempt of each lease. asked is when the store was asked for them.
-func (e *Engine) newAttempts(leases []holdfast.Lease, asked time.Time) []*attempt {
+func (e *Engine) newAttempts(leases []store.Lease, asked time.Time) []*attempt {
 	made := make([]attempt, len(leases))
 	all := make([]*attempt, len(leases))
 	for i := range leases {

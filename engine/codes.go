@@ -7,6 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // codesInterval is how often the codes that other programs published are read.
@@ -18,46 +19,46 @@ func (e *Engine) syncCodes() error {
 	if !e.codesReadAt.IsZero() && time.Since(e.codesReadAt) < codesInterval {
 		return nil
 	}
-	records, err := e.records(catalog.Room)
+	records, err := e.records(catalog.Namespace)
 	if err != nil {
 		return err
 	}
 	if change := catalog.Publish(e.cfg.Taxonomy, e.inGo(), e.cfg.Version, records); len(change) > 0 {
 		// On a version conflict another engine of the same program has published them.
-		if err := e.keepChange(holdfast.Change{Records: change}); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		if err := e.keepChange(store.Change{Records: change}); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return err
 		}
 	}
-	var workers []holdfast.Presence
+	var workers []store.WorkerInfo
 	if len(records) > 1 { // with several records, the ones that workers use take precedence
 		if workers, err = e.workers(); err != nil {
 			return err
 		}
 	}
-	e.policy.setKnownCodes(catalog.Read(records, workers).Beside(e.cfg.Taxonomy))
+	e.policy.setKnownCodes(catalog.Read(records, workers).With(e.cfg.Taxonomy))
 	e.codesReadAt = time.Now()
 	return nil
 }
 
-func (e *Engine) workers() ([]holdfast.Presence, error) {
+func (e *Engine) workers() ([]store.WorkerInfo, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Workers(ctx)
 }
 
 // inGo describes the policies that this program sets in Go, so that other processes can explain them.
-func (e *Engine) inGo() policy.InGo {
-	described := policy.InGo{Engine: policy.Say(e.rules.Policy)}
+func (e *Engine) inGo() policy.GoSettings {
+	described := policy.GoSettings{Engine: policy.Describe(e.rules.Policy)}
 	for name, k := range e.kinds {
-		if words := policy.Say(k.rules.Policy); !words.IsZero() {
+		if words := policy.Describe(k.rules.Policy); !words.IsZero() {
 			if described.Kinds == nil {
-				described.Kinds = map[string]policy.Said{}
+				described.Kinds = map[string]policy.Described{}
 			}
 			described.Kinds[name] = words
 		}
 	}
 	for name, d := range e.cfg.Dependencies {
-		if words := policy.SayDependency(d.Breaker, d.Budget, d.NoBudget); len(words) > 0 {
+		if words := policy.DescribeDependency(d.Breaker, d.Budget, d.NoBudget); len(words) > 0 {
 			if described.Dependencies == nil {
 				described.Dependencies = map[string]map[string]string{}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mailboxUnknown is a final code of an application.
@@ -29,16 +30,16 @@ func withCodes(s *harness, codes ...failure.Code) *failure.Taxonomy {
 }
 
 // publishedCodes returns the records in which engines publish codes.
-func (s *harness) publishedCodes() []holdfast.Record {
+func (s *harness) publishedCodes() []store.Record {
 	s.Helper()
-	records, err := s.store.Records(context.Background(), catalog.Room)
+	records, err := s.store.Records(context.Background(), catalog.Namespace)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return records
 }
 
-func (s *harness) presence(worker string) (found holdfast.Presence) {
+func (s *harness) presence(worker string) (found store.WorkerInfo) {
 	s.Helper()
 	workers, err := s.store.Workers(context.Background())
 	if err != nil {
@@ -97,7 +98,7 @@ func TestACodeInARemoteReportMeansWhatTheProgramThatPublishedItDefines(t *testin
 func TestAWorkerFollowsAPolicyWithACodeItDoesNotKnowAndSaysSo(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.startWorker(engine.Config{}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		w := s.startWorker(engine.Config{}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		s.applyPolicy("kinds: {note: {max_attempts: 2}}\ncodes: {NO_SUCH_CODE: {max_attempts: 1}}", 0)
 		s.waitUntil("the worker reports", func() bool { return s.presence(w.Worker()).Policy == 1 })
 		if misses := s.presence(w.Worker()).Misses; !strings.Contains(misses, "line 2") || !strings.Contains(misses, "NO_SUCH_CODE") {
@@ -114,18 +115,18 @@ func TestAfterAnAppliedPolicyIsRemovedTheConfiguredOneIsInForceAgain(t *testing.
 	inBubble(t, func(s *harness) {
 		var runs starts
 		w := s.startWorker(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 4, backoff: {shape: fixed, delay: 1s}}}")}, handleNotes(failing(&runs)))
-		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
-		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {max_attempts: 2, backoff: {shape: fixed, delay: 1s}, limit: {at_most: 5}}}"}, by); err != nil {
+		operator, by := ops.New(s.store, ops.Config{}), ops.Actor{Name: "ann"}
+		if _, err := operator.ApplyPolicy(context.Background(), ops.PolicyRequest{Text: "kinds: {note: {max_attempts: 2, backoff: {shape: fixed, delay: 1s}, limit: {at_most: 5}}}"}, by); err != nil {
 			t.Fatal(err)
 		}
 		s.waitUntil("it is followed", func() bool { return s.presence(w.Worker()).Policy == 1 })
 		expect(s, "failures", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
-		if err := desk.RemovePolicy(context.Background(), 1, by); err != nil {
+		if err := operator.RemovePolicy(context.Background(), 1, by); err != nil {
 			t.Fatal(err)
 		}
 		s.waitUntil("it is not followed any more", func() bool { return s.presence(w.Worker()).Policy == 0 })
 		expect(s, "failures after the removal", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
-		if hold := s.hold(holdfast.SourceLimit); hold != nil {
+		if hold := s.hold(store.SourceLimit); hold != nil {
 			t.Errorf("a limit of the removed policy is left: %+v", hold)
 		}
 	})
@@ -133,27 +134,27 @@ func TestAfterAnAppliedPolicyIsRemovedTheConfiguredOneIsInForceAgain(t *testing.
 
 func TestLimitsOfAPolicyThatWasRemovedWhileNoWorkerRanAreLiftedByTheNext(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
-		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {limit: {at_most: 5}}}"}, by); err != nil {
+		operator, by := ops.New(s.store, ops.Config{}), ops.Actor{Name: "ann"}
+		if _, err := operator.ApplyPolicy(context.Background(), ops.PolicyRequest{Text: "kinds: {note: {limit: {at_most: 5}}}"}, by); err != nil {
 			t.Fatal(err)
 		}
 		w := s.startWorker(engine.Config{})
-		s.waitUntil("the limit is placed", func() bool { return s.hold(holdfast.SourceLimit) != nil })
+		s.waitUntil("the limit is placed", func() bool { return s.hold(store.SourceLimit) != nil })
 		w.stop()
-		if err := desk.RemovePolicy(context.Background(), 0, by); err != nil {
+		if err := operator.RemovePolicy(context.Background(), 0, by); err != nil {
 			t.Fatal(err)
 		}
 		s.startWorker(engine.Config{})
-		s.waitUntil("the limit is lifted", func() bool { return s.hold(holdfast.SourceLimit) == nil })
+		s.waitUntil("the limit is lifted", func() bool { return s.hold(store.SourceLimit) == nil })
 	})
 }
 
 func TestACodeDefinedByAPolicyAppliesToRemoteReports(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		server := s.startWorker(engine.Config{})
-		desk := ops.New(s.store, ops.Config{})
-		order := ops.PolicyOrder{Text: "codes: {MAILBOX_UNKNOWN: {message: There is no such mailbox., remedy: Ask for another., category: input, blame: user, retryable: false}}"}
-		if _, err := desk.ApplyPolicy(context.Background(), order, ops.By{Actor: "ann"}); err != nil {
+		operator := ops.New(s.store, ops.Config{})
+		order := ops.PolicyRequest{Text: "codes: {MAILBOX_UNKNOWN: {message: There is no such mailbox., remedy: Ask for another., category: input, blame: user, retryable: false}}"}
+		if _, err := operator.ApplyPolicy(context.Background(), order, ops.Actor{Name: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		s.waitUntil("it is followed", func() bool { return s.presence(server.Worker()).Policy == 1 })
@@ -163,7 +164,7 @@ func TestACodeDefinedByAPolicyAppliesToRemoteReports(t *testing.T) {
 		expect(s, "state", job.State, holdfast.Failed)
 		expect(s, "message", job.LastFailure.Message, "There is no such mailbox.")
 		expect(s, "category", job.LastFailure.Category, "input")
-		letters, _, err := desk.DeadLetters(context.Background(), holdfast.Filter{})
+		letters, _, err := operator.DeadLetters(context.Background(), store.Filter{})
 		if err != nil || letters[0].Code.Remedy != "Ask for another." || letters[0].Code.Blame != failure.User {
 			t.Errorf("%+v, %v", letters, err)
 		}
@@ -173,7 +174,7 @@ func TestACodeDefinedByAPolicyAppliesToRemoteReports(t *testing.T) {
 func TestDefaultsOfAPolicyDoNotReplaceWhatAKindSaysInGo(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.startWorker(engine.Config{Version: "v1", Policy: failure.Policy{MaxAttempts: 9, Backoff: failure.Fixed(time.Second)}}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 4}}))
+		w := s.startWorker(engine.Config{Version: "v1", Policy: failure.Policy{MaxAttempts: 9, Backoff: failure.Fixed(time.Second)}}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 4}}))
 		s.applyPolicy("defaults: {max_attempts: 2}\ncodes: {UNKNOWN: {max_attempts: 3}}", 0)
 		s.waitUntil("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 1 })
 		expect(s, "failures", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)

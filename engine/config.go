@@ -14,6 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Config configures an engine. The zero value is valid; each field documents its default.
@@ -32,12 +34,12 @@ type Config struct {
 	// is released.
 	Prefetch int
 
-	Lease    time.Duration // lease duration: a job whose worker stops renewing is reclaimed after this time; 30 s when zero. Renewed every third of it
-	Timeout  time.Duration // the time limit of an attempt whose kind sets none; 10 min when zero
-	Patience time.Duration // how long a handler may take to return after its context ended, before its slot is replaced; 5 s when zero
-	Grace    time.Duration // how long running handlers may continue at a stop before their contexts end; 30 s when zero
-	Poll     time.Duration // the claim interval, and so the longest a claimable job waits if every wake-up is lost; 1 s when zero
-	Sweep    time.Duration // how often expired leases and expired jobs are searched for; when zero, a fifth of Lease, at most 5 s
+	Lease        time.Duration // lease duration: a job whose worker stops renewing is reclaimed after this time; 30 s when zero. Renewed every third of it
+	Timeout      time.Duration // the time limit of an attempt whose kind sets none; 10 min when zero
+	AbandonAfter time.Duration // how long a handler may take to return after its context ended, before its slot is replaced; 5 s when zero
+	Grace        time.Duration // how long running handlers may continue at a stop before their contexts end; 30 s when zero
+	Poll         time.Duration // the claim interval, and so the longest a claimable job waits if every wake-up is lost; 1 s when zero
+	Sweep        time.Duration // how often expired leases and expired jobs are searched for; when zero, a fifth of Lease, at most 5 s
 
 	Taxonomy *failure.Taxonomy // the failure codes; the built-in ones when nil
 	Classify failure.Rule      // classifies errors of kinds that have no rule of their own
@@ -55,39 +57,39 @@ type Config struct {
 
 	// Retention sets how long ended jobs are kept: the first rule that matches a job applies, and a job that no rule matches is kept.
 	// DefaultRetention when nil. Rules that an operator applies to the store replace it.
-	Retention []holdfast.Retain
+	Retention []store.RetentionRule
 	// RetentionWarning is how long before its first deletion of dead letters a rule announces it; 24 h when zero, no warning when negative.
 	RetentionWarning time.Duration
-	// How long events in the feed, lines of stories, counts and tombstones are kept; holdfast.Forever (-1) keeps them for ever. The defaults when
+	// How long events in the feed, lines of stories, counts and tombstones are kept; store.Forever (-1) keeps them for ever. The defaults when
 	// zero are 7, 400, 30 and 90 days.
-	KeepFeed, KeepStory, KeepTallies, KeepTombstones time.Duration
-	// Expire deletes the data of an artifact that has expired; the engine marks the artifact afterwards. It may be called more than once for one
+	KeepFeed, KeepStories, KeepCounts, KeepTombstones time.Duration
+	// DeleteArtifact deletes the data of an artifact that has expired; the engine marks the artifact afterwards. It may be called more than once for one
 	// artifact, and in several processes, so deleting what no longer exists must not be an error. If nil, artifacts are only marked.
-	Expire func(ctx context.Context, a holdfast.Artifact) error
+	DeleteArtifact func(ctx context.Context, a store.Artifact) error
 	// Duties run beside the engine's own.
 	Duties []Duty
-	// Leave names duties that this engine does not run, such as retention or artifacts, because another process has their settings. Some process
+	// DisableDuties names duties that this engine does not run, such as retention or artifacts, because another process has their settings. Some process
 	// must run them.
-	Leave []string
+	DisableDuties []string
 
-	// Around wraps every handler, the first one outermost: the place for tracing and logging.
-	Around []func(next Handler) Handler
-	// Ended is called for every attempt that ended, after its settlement was written. It runs on the goroutine that settles, so it must return
+	// Middleware wraps every handler, the first one outermost: the place for tracing and logging.
+	Middleware []func(next Handler) Handler
+	// OnAttemptEnd is called for every attempt that ended, after its settlement was written. It runs on the goroutine that settles, so it must return
 	// quickly.
-	Ended func(End)
-	// Failed is called for each job that failed for good, after that was written. Calls are made one at a time on a separate goroutine and do not
+	OnAttemptEnd func(AttemptEnd)
+	// OnJobFailed is called for each job that failed for good, after that was written. Calls are made one at a time on a separate goroutine and do not
 	// delay jobs. Their context ends when the engine has stopped.
-	Failed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)
-	// Breached is called for each job whose next attempt missed its start deadline, once across all processes.
-	Breached func(ctx context.Context, job holdfast.ID)
-	// Moved is called for each state change of a breaker, in the process that made it: once across all processes.
-	Moved func(ctx context.Context, dependency string, t breaker.Transition)
+	OnJobFailed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)
+	// OnDeadlineMissed is called for each job whose next attempt missed its start deadline, once across all processes.
+	OnDeadlineMissed func(ctx context.Context, job holdfast.ID)
+	// OnBreakerChange is called for each state change of a breaker, in the process that made it: once across all processes.
+	OnBreakerChange func(ctx context.Context, dependency string, t breaker.Transition)
 	// Log receives one line for every attempt that ended; slog.Default when nil. Arguments and results are never logged.
 	Log *slog.Logger
 }
 
-// Kind configures how jobs of one kind are run. The zero value uses the engine's Config.
-type Kind struct {
+// KindOptions configures how jobs of one kind are run. The zero value uses the engine's Config.
+type KindOptions struct {
 	Timeout    time.Duration  // the time limit of an attempt. Limits of a minute or more may last up to 1/512 longer
 	Policy     failure.Policy // when to retry and when to give up; package failure/policy documents what applies to zero fields
 	Classify   failure.Rule   // classifies the errors of this kind
@@ -122,32 +124,32 @@ func (c *Config) prepare() error {
 		refuse(c.Slots < 0 || c.Slots > maxSlots, "Slots is %d: give 1 to %d, or 0 for 10", c.Slots, maxSlots),
 		refuse(c.OwnerSlots < 0, "OwnerSlots is %d: give a positive number, or 0 for no limit", c.OwnerSlots),
 		refuse(c.Lease != 0 && (c.Lease < minLease || c.Lease > maxLease), "Lease is %v: give %v to %v, or 0 for 30s", c.Lease, minLease, maxLease),
-		refuse(c.Timeout < 0 || c.Timeout > holdfast.MaxDelay, "Timeout is %v: give a positive duration, or 0 for 10m", c.Timeout),
-		refuse(c.Patience < 0, "Patience is %v: give a positive duration, or 0 for 5s", c.Patience),
+		refuse(c.Timeout < 0 || c.Timeout > check.MaxDelay, "Timeout is %v: give a positive duration, or 0 for 10m", c.Timeout),
+		refuse(c.AbandonAfter < 0, "AbandonAfter is %v: give a positive duration, or 0 for 5s", c.AbandonAfter),
 		refuse(c.Grace < 0, "Grace is %v: give a positive duration, or 0 for 30s; to stop without grace call Stop with an ended context", c.Grace),
 		refuse(c.Poll < 0, "Poll is %v: give a positive duration, or 0 for 1s", c.Poll),
 		refuse(c.Sweep < 0, "Sweep is %v: give a positive duration, or 0 for a fifth of Lease, at most 5s", c.Sweep),
 	}
 	for name, d := range c.Dependencies {
-		hold := holdfast.Hold{Dependency: name, Actor: actorSystem}
+		hold := store.Hold{Dependency: name, Actor: actorSystem}
 		problems = append(problems,
-			refuse(hold.Check() != nil || strings.HasSuffix(name, "*"), "Dependencies names %q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName),
+			refuse(hold.Check() != nil || strings.HasSuffix(name, "*"), "Dependencies names %q: use 1 to %d letters, digits and _ - . : /", name, check.MaxName),
 			refuse(d.ProbeEvery < 0, "Dependencies[%q].ProbeEvery is %v: give a positive duration, or 0 for 5s", name, d.ProbeEvery))
 		if err := errors.Join(d.Breaker.Check(), d.Budget.Check()); err != nil {
 			problems = append(problems, refuse(true, "Dependencies[%q]: %v", name, err))
 		}
 	}
-	problems = append(problems, refuse(len(c.Version) > holdfast.MaxKey, "Version has %d bytes: the limit is %d", len(c.Version), holdfast.MaxKey))
+	problems = append(problems, refuse(len(c.Version) > check.MaxKey, "Version has %d bytes: the limit is %d", len(c.Version), check.MaxKey))
 	problems = append(problems, c.checkRetention(), c.checkDuties())
-	for i, around := range c.Around {
-		problems = append(problems, refuse(around == nil, "Around[%d] is nil: leave it out", i))
+	for i, around := range c.Middleware {
+		problems = append(problems, refuse(around == nil, "Middleware[%d] is nil: leave it out", i))
 	}
 	for i, queue := range c.Queues {
 		if queue == AllQueues && len(c.Queues) == 1 {
 			continue
 		}
-		probe := holdfast.Hold{Queue: queue, Actor: actorSystem} // not checked as a draft: the notifier claims from a queue that no draft may name
-		problems = append(problems, refuse(queue == "" || probe.Check() != nil || strings.HasSuffix(queue, "*"), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
+		probe := store.Hold{Queue: queue, Actor: actorSystem} // not checked as a draft: the notifier claims from a queue that no draft may name
+		problems = append(problems, refuse(queue == "" || probe.Check() != nil || strings.HasSuffix(queue, "*"), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, check.MaxName))
 	}
 	c.setDefaults()
 	return errors.Join(problems...)
@@ -156,11 +158,11 @@ func (c *Config) prepare() error {
 // checkRetention validates the retention rules and durations.
 func (c *Config) checkRetention() error {
 	var problems []error
-	for name, keep := range map[string]time.Duration{"KeepFeed": c.KeepFeed, "KeepStory": c.KeepStory, "KeepTallies": c.KeepTallies, "KeepTombstones": c.KeepTombstones} {
-		problems = append(problems, refuse(keep < 0 && keep != holdfast.Forever, "%s is %v: give a positive duration, 0 for the default, or -1 for ever", name, keep))
+	for name, keep := range map[string]time.Duration{"KeepFeed": c.KeepFeed, "KeepStories": c.KeepStories, "KeepCounts": c.KeepCounts, "KeepTombstones": c.KeepTombstones} {
+		problems = append(problems, refuse(keep < 0 && keep != store.Forever, "%s is %v: give a positive duration, 0 for the default, or -1 for ever", name, keep))
 	}
-	problems = append(problems, refuse(c.KeepStory > 0 && c.KeepStory < holdfast.MinKeepStory, "KeepStory is %v: stories contain the audit log and must be kept for at least %v", c.KeepStory, holdfast.MinKeepStory))
-	rules := holdfast.Purge{Rules: c.Retention, Scan: 1}
+	problems = append(problems, refuse(c.KeepStories > 0 && c.KeepStories < store.MinKeepStories, "KeepStories is %v: stories contain the audit log and must be kept for at least %v", c.KeepStories, store.MinKeepStories))
+	rules := store.Purge{Rules: c.Retention, Scan: 1}
 	if err := rules.Check(); err != nil {
 		problems = append(problems, refuse(true, "Retention: %v", err))
 	}
@@ -179,16 +181,16 @@ func (c *Config) checkDuties() error {
 	for _, name := range builtinDuties {
 		named[name] = true
 	}
-	for _, name := range c.Leave {
-		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "Leave names %q: there is no such duty, or every engine needs it", name))
+	for _, name := range c.DisableDuties {
+		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "DisableDuties names %q: there is no such duty, or every engine needs it", name))
 	}
 	for i, d := range c.Duties {
 		probe := holdfast.Draft{Kind: "probe", Dependency: d.Name}
 		problems = append(problems,
-			refuse(d.Name == "" || probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, holdfast.MaxName),
+			refuse(d.Name == "" || probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, check.MaxName),
 			refuse(named[d.Name], "Duties[%d] is called %q like another duty: give it a name of its own", i, d.Name),
-			refuse(d.Beat <= 0, "Duties[%d], %q, has a Beat of %v: give a positive duration", i, d.Name, d.Beat),
-			refuse(d.Round == nil, "Duties[%d], %q, has no Round: give it a function", i, d.Name))
+			refuse(d.Interval <= 0, "Duties[%d], %q, has an Interval of %v: give a positive duration", i, d.Name, d.Interval),
+			refuse(d.Run == nil, "Duties[%d], %q, has no Run: give it a function", i, d.Name))
 		named[d.Name] = true
 	}
 	return errors.Join(problems...)
@@ -208,7 +210,7 @@ func (c *Config) setDefaults() {
 	c.Prefetch = max(0, orElse(c.Prefetch, defaultPrefetch))
 	c.Lease = orElse(c.Lease, 30*time.Second)
 	c.Timeout = orElse(c.Timeout, 10*time.Minute)
-	c.Patience = orElse(c.Patience, 5*time.Second)
+	c.AbandonAfter = orElse(c.AbandonAfter, 5*time.Second)
 	c.Grace = orElse(c.Grace, 30*time.Second)
 	c.Poll = orElse(c.Poll, time.Second)
 	c.Sweep = orElse(c.Sweep, min(5*time.Second, c.Lease/5))
@@ -217,8 +219,8 @@ func (c *Config) setDefaults() {
 	}
 	const day = 24 * time.Hour
 	c.RetentionWarning = orElse(c.RetentionWarning, day)
-	c.KeepFeed, c.KeepStory = orElse(c.KeepFeed, 7*day), orElse(c.KeepStory, 400*day)
-	c.KeepTallies, c.KeepTombstones = orElse(c.KeepTallies, 30*day), orElse(c.KeepTombstones, 90*day)
+	c.KeepFeed, c.KeepStories = orElse(c.KeepFeed, 7*day), orElse(c.KeepStories, 400*day)
+	c.KeepCounts, c.KeepTombstones = orElse(c.KeepCounts, 30*day), orElse(c.KeepTombstones, 90*day)
 }
 
 // margin is how long before the lease expires the engine stops relying on it. The duty "watch" checks at
@@ -239,5 +241,5 @@ func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

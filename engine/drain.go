@@ -27,7 +27,7 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 	for _, a := range e.leases.runningAttempts() {
 		e.leases.stop(a, ErrStopping)
 	}
-	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.Patience)
+	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.AbandonAfter)
 	defer cancelPatience()
 	e.waitIdle(patience)
 	e.abandonAll()
@@ -44,7 +44,7 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 		return nil
 	}
 	return &holdfast.Error{
-		Kind:    holdfast.ErrUnavailable,
+		Err:     holdfast.ErrUnavailable,
 		Message: fmt.Sprintf("the store was unavailable at the end of the stop: the outcomes of %d jobs were not written; these jobs will be reclaimed when their leases expire", left),
 	}
 }
@@ -52,7 +52,7 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 // lastSettleTimeout is how long a stopping engine tries to write the last settlements. After a lease other workers may have reclaimed the jobs.
 func (e *Engine) lastSettleTimeout() time.Duration {
 	if e.hurrying.Err() != nil {
-		return min(e.cfg.Patience, e.cfg.Lease)
+		return min(e.cfg.AbandonAfter, e.cfg.Lease)
 	}
 	return e.cfg.Lease
 }

@@ -34,7 +34,7 @@ func BenchmarkSQLiteDrain(b *testing.B) {
 	}
 	var ran atomic.Int64
 	all := make(chan struct{})
-	_ = engine.Handle(e, func(context.Context, *engine.Job[Note]) error {
+	engine.Handle(e, func(context.Context, *engine.Job[Note]) error {
 		if ran.Add(1) == int64(b.N) {
 			close(all)
 		}

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +77,7 @@ func TestJobsThatDoNotFinishWithinGraceAreReleased(t *testing.T) {
 				cause = context.Cause(ctx)
 				return errFailed
 			})
-			w := s.startWorker(engine.Config{Grace: 10 * time.Second, Patience: 2 * time.Second}, work)
+			w := s.startWorker(engine.Config{Grace: 10 * time.Second, AbandonAfter: 2 * time.Second}, work)
 			id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 			s.waitForState(id, holdfast.Processing)
 			asked := time.Now()
@@ -86,7 +88,7 @@ func TestJobsThatDoNotFinishWithinGraceAreReleased(t *testing.T) {
 			job := s.job(id)
 			expect(s, "state", job.State, holdfast.Queued)
 			expect(s, "failures", job.Failures, 0)
-			expect(s, "interrupts", job.Interrupts, 1)
+			expect(s, "interrupts", job.Releases, 1)
 			if obedient && !errors.Is(cause, engine.ErrStopping) {
 				t.Errorf("cause %v, want ErrStopping", cause)
 			}
@@ -101,7 +103,7 @@ func TestASecondStopEndsTheGrace(t *testing.T) {
 		w := s.startWorker(engine.Config{Grace: time.Hour}, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, engine.Kind{Timeout: 2 * time.Hour}))
+		}, engine.KindOptions{Timeout: 2 * time.Hour}))
 		id := s.enqueue()
 		s.waitForState(id, holdfast.Processing)
 		w.cancel()
@@ -180,9 +182,9 @@ func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = engine.Handle[Note](e, nil)
-		_ = engine.HandleRaw(e, "no such name!", func(context.Context, *engine.Raw) error { return nil })
-		_ = engine.HandleRaw(e, "odd", func(context.Context, *engine.Raw) error { return nil }, engine.Kind{Policy: failure.Policy{MaxAttempts: -1}})
+		engine.Handle[Note](e, nil)
+		engine.HandleRaw(e, "no such name!", func(context.Context, *engine.Raw) error { return nil })
+		engine.HandleRaw(e, "odd", func(context.Context, *engine.Raw) error { return nil }, engine.KindOptions{Policy: failure.Policy{MaxAttempts: -1}})
 		id := s.enqueue()
 		err = e.Run(context.Background())
 		if !errors.Is(err, holdfast.ErrInvalid) {
@@ -193,9 +195,14 @@ func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
 
 		w := s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		s.waitForState(id, holdfast.Complete)
-		if err := engine.HandleRaw(w.Engine, "late", func(context.Context, *engine.Raw) error { return nil }); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("Handle after Run: %v", err)
-		}
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, "register handlers before Run") {
+					t.Errorf("Handle after Run: %v", text)
+				}
+			}()
+			engine.HandleRaw(w.Engine, "late", func(context.Context, *engine.Raw) error { return nil })
+		}()
 		w.stop()
 		if err := w.Run(context.Background()); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("a second Run: %v", err)
@@ -205,15 +212,15 @@ func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
 
 func TestABadConfigIsRefusedWhole(t *testing.T) {
 	_, err := engine.New(nil, engine.Config{
-		Slots: -1, Lease: time.Millisecond, Timeout: -1, Patience: -1, Grace: -1, Poll: -1, Sweep: -1,
+		Slots: -1, Lease: time.Millisecond, Timeout: -1, AbandonAfter: -1, Grace: -1, Poll: -1, Sweep: -1,
 		Queues: []string{"fine", "not fine"}, Policy: failure.Policy{MaxAttempts: -1},
-		Around: []func(engine.Handler) engine.Handler{nil},
+		Middleware: []func(engine.Handler) engine.Handler{nil},
 	})
 	var all interface{ Unwrap() []error }
 	if !errors.As(err, &all) {
 		t.Fatalf("New: %v, want all problems joined", err)
 	}
-	for _, field := range []string{"store", "Slots", "Lease", "Timeout", "Patience", "Grace", "Poll", "Sweep", "Queues[1]", "MaxAttempts", "Around[0]"} {
+	for _, field := range []string{"store", "Slots", "Lease", "Timeout", "AbandonAfter", "Grace", "Poll", "Sweep", "Queues[1]", "MaxAttempts", "Middleware[0]"} {
 		if !containsText(err, field) {
 			t.Errorf("the refusal does not name %s: %v", field, err)
 		}

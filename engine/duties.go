@@ -35,9 +35,9 @@ func (e *Engine) intakeDuties() []dutySpec {
 		{name: "retention", run: e.retain, interval: retentionInterval, jitter: true},
 		{name: "artifacts", run: e.artifacts, interval: artifactInterval, jitter: true},
 	}
-	all = slices.DeleteFunc(all, func(c dutySpec) bool { return slices.Contains(e.cfg.Leave, c.name) })
+	all = slices.DeleteFunc(all, func(c dutySpec) bool { return slices.Contains(e.cfg.DisableDuties, c.name) })
 	for _, d := range e.cfg.Duties {
-		all = append(all, dutySpec{name: d.Name, run: d.Round, interval: d.Beat, signal: d.Sign})
+		all = append(all, dutySpec{name: d.Name, run: d.Run, interval: d.Interval, signal: d.Signal})
 	}
 	return all
 }

@@ -24,10 +24,10 @@ type dutySpec struct {
 // A Duty is a duty of the application, which an engine runs beside its own. Operators can pause it and request a run, like the engine's own duties. An
 // error or a panic of Round is logged and delays the next run.
 type Duty struct {
-	Name  string
-	Beat  time.Duration                   // the interval from the end of one run to the start of the next
-	Round func(ctx context.Context) error // one run; ctx ends when the engine is asked to stop
-	Sign  <-chan struct{}                 // starts the next run early; may be nil
+	Name     string
+	Interval time.Duration                   // the interval from the end of one run to the start of the next
+	Run      func(ctx context.Context) error // one run; ctx ends when the engine is asked to stop
+	Signal   <-chan struct{}                 // starts the next run early; may be nil
 }
 
 // runDuty runs a duty until ctx ends. A duty that can be paused starts only after the requests of operators were read once, so that a paused duty does

@@ -78,7 +78,7 @@ func (e *Engine) dutyProblem(name string, err error) {
 }
 
 // apply applies what operators requested. Runs that were requested before this process first read the requests are not made up for.
-func (c *dutyControl) apply(o duty.Order, now time.Time) {
+func (c *dutyControl) apply(o duty.Control, now time.Time) {
 	c.mu.Lock()
 	run := c.requestsKnown && o.Run > c.requestedRuns
 	c.requestsKnown, c.requestedRuns = true, o.Run

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -56,9 +57,9 @@ func (e *Engine) readDutyRequests() error {
 	if err != nil {
 		return err
 	}
-	now, requests := e.clock.now(), make(map[string]duty.Order, len(records))
+	now, requests := e.clock.now(), make(map[string]duty.Control, len(records))
 	for _, r := range records {
-		var o duty.Order
+		var o duty.Control
 		if err := json.Unmarshal(r.Body, &o); err != nil {
 			e.dutyProblem("duties", fmt.Errorf("the request for duty %s cannot be read and is ignored: %w", r.Name, err))
 			continue
@@ -84,15 +85,15 @@ func (e *Engine) allDutyControls() []*dutyControl {
 
 // endPause records that a pause has ended because its time is up. The record is changed by compare-and-set, so one process writes the event; a
 // conflict means that another process did.
-func (e *Engine) endPause(r holdfast.Record, o duty.Order) error {
+func (e *Engine) endPause(r store.Record, o duty.Control) error {
 	body, err := json.Marshal(o.Resumed())
 	if err != nil {
 		return err
 	}
 	r.Body = body
-	err = e.keepChange(holdfast.Change{
-		Records: []holdfast.Record{r},
-		Events: []holdfast.Event{{Subject: "duty/" + r.Name, Name: "resumed", Actor: actorSystem,
+	err = e.keepChange(store.Change{
+		Records: []store.Record{r},
+		Events: []store.Event{{Subject: "duty/" + r.Name, Name: "resumed", Actor: actorSystem,
 			Reason: "the pause was until " + o.Until.UTC().Format(time.RFC3339)}},
 	})
 	if errors.Is(err, holdfast.ErrConflict) {
@@ -125,7 +126,7 @@ func (e *Engine) saveReport(all map[string]duty.Report) error {
 		return err
 	}
 	r := &e.dutyReports
-	err = e.keepChange(holdfast.Change{Records: []holdfast.Record{{Room: duty.RoomReport, Name: e.worker, Version: r.version, Body: body}}})
+	err = e.keepChange(store.Change{Records: []store.Record{{Namespace: duty.RoomReport, Name: e.worker, Version: r.version, Body: body}}})
 	switch {
 	case err == nil:
 		r.version++
@@ -162,7 +163,7 @@ func (e *Engine) deleteStaleReports() error {
 			continue
 		}
 		r.Body = nil
-		if err := e.keepChange(holdfast.Change{Records: []holdfast.Record{r}}); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		if err := e.keepChange(store.Change{Records: []store.Record{r}}); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ func (e *Engine) deleteReport() error {
 	if r.version == 0 {
 		return nil
 	}
-	err := e.keepChange(holdfast.Change{Records: []holdfast.Record{{Room: duty.RoomReport, Name: e.worker, Version: r.version}}})
+	err := e.keepChange(store.Change{Records: []store.Record{{Namespace: duty.RoomReport, Name: e.worker, Version: r.version}}})
 	if errors.Is(err, holdfast.ErrConflict) {
 		return nil
 	}

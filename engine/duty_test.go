@@ -27,9 +27,9 @@ func (c counter) WithGroup(string) slog.Handler             { return c }
 func counting(n *atomic.Int64) *slog.Logger { return slog.New(counter{n}) }
 
 // requestDuty writes a request for a duty, as an operator does.
-func (s *harness) requestDuty(name string, o duty.Order) { s.writeRecord(duty.RoomOrder, name, o) }
+func (s *harness) requestDuty(name string, o duty.Control) { s.writeRecord(duty.RoomOrder, name, o) }
 
-func (s *harness) dutyStatuses() map[string]duty.Standing {
+func (s *harness) dutyStatuses() map[string]duty.Status {
 	s.Helper()
 	var reports []duty.Reports
 	records, err := s.store.Records(context.Background(), duty.RoomReport)
@@ -43,8 +43,8 @@ func (s *harness) dutyStatuses() map[string]duty.Standing {
 		}
 		reports = append(reports, one)
 	}
-	all := make(map[string]duty.Standing)
-	for _, standing := range duty.Fold(nil, reports, time.Now()) {
+	all := make(map[string]duty.Status)
+	for _, standing := range duty.Statuses(nil, reports, time.Now()) {
 		all[standing.Name] = standing
 	}
 	return all
@@ -52,7 +52,7 @@ func (s *harness) dutyStatuses() map[string]duty.Standing {
 
 // countingDuty returns a duty of an application that counts its runs.
 func countingDuty(runs *atomic.Int64) engine.Duty {
-	return engine.Duty{Name: "tick", Beat: time.Second, Round: func(context.Context) error { runs.Add(1); return nil }}
+	return engine.Duty{Name: "tick", Interval: time.Second, Run: func(context.Context) error { runs.Add(1); return nil }}
 }
 
 func TestAPausedDutyIsPausedInEveryProcessAndTheEndOfItsPauseIsRecordedOnce(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAPausedDutyIsPausedInEveryProcessAndTheEndOfItsPauseIsRecordedOnce(t *t
 		if runs.Load() < 45 {
 			t.Errorf("%d runs in ten seconds of five processes", runs.Load())
 		}
-		s.requestDuty("tick", duty.Order{Paused: true, Until: time.Now().Add(time.Minute), Actor: "ada"})
+		s.requestDuty("tick", duty.Control{Paused: true, Until: time.Now().Add(time.Minute), Actor: "ada"})
 		time.Sleep(3 * time.Second)
 		before := runs.Load()
 		time.Sleep(50 * time.Second)
@@ -82,15 +82,15 @@ func TestAPausedDutyIsPausedInEveryProcessAndTheEndOfItsPauseIsRecordedOnce(t *t
 
 func TestADutyThatIsPausedWhenAProcessStartsDoesNotRunThereOnce(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		s.requestDuty("tick", duty.Order{Paused: true})
-		s.requestDuty("promote", duty.Order{Paused: true})
+		s.requestDuty("tick", duty.Control{Paused: true})
+		s.requestDuty("promote", duty.Control{Paused: true})
 		var runs atomic.Int64
 		id := s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second })
 		s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&runs)}}, noted)
 		time.Sleep(time.Minute)
 		expect(s, "runs", runs.Load(), 0)
 		expect(s, "a job that was due long ago", s.job(id).State, holdfast.Queued)
-		s.requestDuty("promote", duty.Order{})
+		s.requestDuty("promote", duty.Control{})
 		s.waitForState(id, holdfast.Complete)
 	})
 }
@@ -99,17 +99,17 @@ func TestARequestedRunIsMadeOnceInEveryProcessAlsoIfTheDutyIsPaused(t *testing.T
 	inBubble(t, func(s *harness) {
 		var runs atomic.Int64
 		slow := countingDuty(&runs)
-		slow.Beat = time.Hour
-		s.requestDuty("tick", duty.Order{Run: 4}) // requested before any engine started
+		slow.Interval = time.Hour
+		s.requestDuty("tick", duty.Control{Run: 4}) // requested before any engine started
 		for range 3 {
 			s.startWorker(engine.Config{Duties: []engine.Duty{slow}})
 		}
 		time.Sleep(10 * time.Second)
 		expect(s, "runs at the start", runs.Load(), 3)
-		s.requestDuty("tick", duty.Order{Run: 5})
+		s.requestDuty("tick", duty.Control{Run: 5})
 		time.Sleep(10 * time.Second)
 		expect(s, "runs after a request", runs.Load(), 6)
-		s.requestDuty("tick", duty.Order{Run: 6, Paused: true})
+		s.requestDuty("tick", duty.Control{Run: 6, Paused: true})
 		time.Sleep(time.Minute)
 		expect(s, "runs after a request during a pause", runs.Load(), 9)
 	})
@@ -118,7 +118,7 @@ func TestARequestedRunIsMadeOnceInEveryProcessAlsoIfTheDutyIsPaused(t *testing.T
 func TestADutyThatCannotBePausedContinues(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		for _, name := range duty.Fixed {
-			s.requestDuty(name, duty.Order{Paused: true})
+			s.requestDuty(name, duty.Control{Paused: true})
 		}
 		s.startWorker(lease5, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			time.Sleep(time.Minute)
@@ -130,7 +130,7 @@ func TestADutyThatCannotBePausedContinues(t *testing.T) {
 
 func TestDutiesAreReportedAndAWorkerThatStopsDeletesItsReport(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		failing := engine.Duty{Name: "failing", Beat: time.Second, Round: func(context.Context) error { return errFailed }}
+		failing := engine.Duty{Name: "failing", Interval: time.Second, Run: func(context.Context) error { return errFailed }}
 		one := s.startWorker(engine.Config{Duties: []engine.Duty{failing}})
 		s.startWorker(engine.Config{})
 		time.Sleep(time.Minute)
@@ -171,8 +171,8 @@ func TestTheReportOfAWorkerThatDiedIsRemoved(t *testing.T) {
 func TestInvalidDutiesAreRefused(t *testing.T) {
 	round := func(context.Context) error { return nil }
 	for _, d := range []engine.Duty{
-		{Name: "promote", Beat: 1, Round: round}, {Name: "probes", Beat: 1, Round: round}, {Name: "a b", Beat: 1, Round: round},
-		{Name: "x", Round: round}, {Name: "x", Beat: 1},
+		{Name: "promote", Interval: 1, Run: round}, {Name: "probes", Interval: 1, Run: round}, {Name: "a b", Interval: 1, Run: round},
+		{Name: "x", Run: round}, {Name: "x", Interval: 1},
 	} {
 		if _, err := engine.New(&endlessStore{}, engine.Config{Duties: []engine.Duty{d}}); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("%+v: %v", d, err)

@@ -14,27 +14,28 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Store is the part of holdfast.Store that an engine uses.
+// A Store is the part of store.Store that an engine uses.
 type Store interface {
-	holdfast.Worker
-	holdfast.Keeper
+	store.Claimer
+	store.Maintainer
 	reader
 
-	Conclude(ctx context.Context, limit int) (int, error)
+	AdvanceGroups(ctx context.Context, limit int) (int, error)
 	Sequence(ctx context.Context, limit int) (int, error)
-	Purge(ctx context.Context, p holdfast.Purge) (holdfast.Purged, error)
-	Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
-	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
+	Purge(ctx context.Context, p store.Purge) (store.PurgeResult, error)
+	DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
+	Artifacts(ctx context.Context, f store.ArtifactFilter) ([]store.Artifact, error)
 }
 
-// A reader answers the engine's questions about jobs, holds and other workers. It is a part of holdfast.Inspector.
+// A reader answers the engine's questions about jobs, holds and other workers. It is a part of store.Inspector.
 type reader interface {
-	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
-	Holds(ctx context.Context) ([]holdfast.Hold, error)
-	Workers(ctx context.Context) ([]holdfast.Presence, error)
-	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
+	Jobs(ctx context.Context, f store.Filter) (jobs []holdfast.Job, cursor string, err error)
+	Holds(ctx context.Context) ([]store.Hold, error)
+	Workers(ctx context.Context) ([]store.WorkerInfo, error)
+	RetryStats(ctx context.Context, within time.Duration) ([]store.RetryStats, error)
 }
 
 // An Engine runs the jobs of its registered kinds until it is stopped. Any number of engines, in any number of processes, may share a store.
@@ -117,13 +118,13 @@ type Engine struct {
 }
 
 // New creates an engine. An invalid Config is refused with an error that names every problem.
-func New(store Store, cfg Config) (*Engine, error) {
+func New(db Store, cfg Config) (*Engine, error) {
 	rules := failure.Rules{Taxonomy: cfg.Taxonomy, Classify: cfg.Classify, Policy: cfg.Policy}
-	if err := errors.Join(refuse(store == nil, "the store is nil: open one with store.Open"), cfg.prepare(), checkRules("", rules)); err != nil {
+	if err := errors.Join(refuse(db == nil, "the store is nil: open one with anystore.Open"), cfg.prepare(), checkRules("", rules)); err != nil {
 		return nil, err
 	}
 	e := &Engine{
-		store: store, cfg: cfg,
+		store: db, cfg: cfg,
 		worker:        fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomSuffix()),
 		rules:         rules,
 		kinds:         make(map[string]*kind),
@@ -193,9 +194,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.stopReports()
 	stopRenewing()
 	upkeep.Wait()
-	e.waitFor(&e.probes, e.cfg.Patience)
+	e.waitFor(&e.probes, e.cfg.AbandonAfter)
 	close(e.hookCalls)
-	e.waitFor(&hooks, e.cfg.Patience)
+	e.waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())
 	for _, k := range e.kinds {
 		k.deadlines.cancelAll()
@@ -234,7 +235,7 @@ func (e *Engine) logDurability() {
 	if !ok {
 		return
 	}
-	ctx, cancel := e.storeContext(e.cfg.Patience)
+	ctx, cancel := e.storeContext(e.cfg.AbandonAfter)
 	defer cancel()
 	for _, problem := range s.Warnings(ctx) {
 		e.cfg.Log.Warn("the database is not configured for durability", "event", "durability", "problem", problem)

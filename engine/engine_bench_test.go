@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Note is a job for tests.
@@ -29,10 +30,10 @@ type endlessStore struct {
 	all     chan struct{}
 }
 
-func (s *endlessStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *endlessStore) Claim(_ context.Context, c store.Claim) ([]store.Lease, error) {
 	n := min(int64(c.Limit), max(0, s.left.Load()))
 	s.left.Add(-n)
-	leases := make([]holdfast.Lease, n)
+	leases := make([]store.Lease, n)
 	batch := holdfast.NewID()
 	for i := range leases {
 		leases[i].ID, leases[i].Batch, leases[i].Token = holdfast.NewID(), batch, 1
@@ -41,62 +42,62 @@ func (s *endlessStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.Le
 	return leases, nil
 }
 
-func (s *endlessStore) Settle(_ context.Context, all []holdfast.Settlement) ([]error, error) {
+func (s *endlessStore) Settle(_ context.Context, all []store.Settlement) ([]error, error) {
 	if s.settled.Add(int64(len(all))) == s.want {
 		close(s.all)
 	}
 	return make([]error, len(all)), nil
 }
 
-func (s *endlessStore) Renew(context.Context, []holdfast.Renewal, time.Duration) (holdfast.Renewed, error) {
-	return holdfast.Renewed{}, nil
+func (s *endlessStore) Renew(context.Context, []store.Renewal, time.Duration) (store.RenewResult, error) {
+	return store.RenewResult{}, nil
 }
-func (s *endlessStore) Note(_ context.Context, n []holdfast.Note) ([]error, error) {
+func (s *endlessStore) Note(_ context.Context, n []store.Note) ([]error, error) {
 	return make([]error, len(n)), nil
 }
-func (s *endlessStore) Present(context.Context, holdfast.Presence) error { return nil }
-func (s *endlessStore) Await(ctx context.Context, _ []string, patience time.Duration) (holdfast.Wake, error) {
+func (s *endlessStore) ReportWorker(context.Context, store.WorkerInfo) error { return nil }
+func (s *endlessStore) Await(ctx context.Context, _ []string, patience time.Duration) (store.Wake, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return holdfast.Wake{}, ctx.Err()
+		return store.Wake{}, ctx.Err()
 	case <-timer.C:
-		return holdfast.Wake{}, nil
+		return store.Wake{}, nil
 	}
 }
 func (s *endlessStore) Promote(context.Context, int) (int, error) { return 0, nil }
-func (s *endlessStore) Reclaim(context.Context, holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *endlessStore) Reclaim(context.Context, store.Claim) ([]store.Lease, error) {
 	return nil, nil
 }
-func (s *endlessStore) Expire(context.Context, holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *endlessStore) Expire(context.Context, store.Claim) ([]store.Lease, error) {
 	return nil, nil
 }
-func (s *endlessStore) Breach(context.Context, int) ([]holdfast.ID, error)         { return nil, nil }
-func (s *endlessStore) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
-func (s *endlessStore) Keep(context.Context, holdfast.Change) error                { return nil }
-func (s *endlessStore) Redrive(context.Context, holdfast.Redrive) ([]error, error) { return nil, nil }
-func (s *endlessStore) Redriven(context.Context, holdfast.ID) (holdfast.Tally, error) {
-	return holdfast.Tally{}, nil
+func (s *endlessStore) MissedDeadlines(context.Context, int) ([]holdfast.ID, error) { return nil, nil }
+func (s *endlessStore) Records(context.Context, string) ([]store.Record, error)     { return nil, nil }
+func (s *endlessStore) Apply(context.Context, store.Change) error                   { return nil }
+func (s *endlessStore) Redrive(context.Context, store.Redrive) ([]error, error)     { return nil, nil }
+func (s *endlessStore) Redriven(context.Context, holdfast.ID) (store.RedriveCounts, error) {
+	return store.RedriveCounts{}, nil
 }
-func (s *endlessStore) Jobs(context.Context, holdfast.Filter) ([]holdfast.Job, string, error) {
+func (s *endlessStore) Jobs(context.Context, store.Filter) ([]holdfast.Job, string, error) {
 	return nil, "", nil
 }
-func (s *endlessStore) Holds(context.Context) ([]holdfast.Hold, error)       { return nil, nil }
-func (s *endlessStore) Workers(context.Context) ([]holdfast.Presence, error) { return nil, nil }
-func (s *endlessStore) Experience(context.Context, time.Duration) ([]holdfast.Experience, error) {
+func (s *endlessStore) Holds(context.Context) ([]store.Hold, error)         { return nil, nil }
+func (s *endlessStore) Workers(context.Context) ([]store.WorkerInfo, error) { return nil, nil }
+func (s *endlessStore) RetryStats(context.Context, time.Duration) ([]store.RetryStats, error) {
 	return nil, nil
 }
 
-func (s *endlessStore) Conclude(context.Context, int) (int, error) { return 0, nil }
-func (s *endlessStore) Sequence(context.Context, int) (int, error) { return 0, nil }
-func (s *endlessStore) Purge(context.Context, holdfast.Purge) (holdfast.Purged, error) {
-	return holdfast.Purged{}, nil
+func (s *endlessStore) AdvanceGroups(context.Context, int) (int, error) { return 0, nil }
+func (s *endlessStore) Sequence(context.Context, int) (int, error)      { return 0, nil }
+func (s *endlessStore) Purge(context.Context, store.Purge) (store.PurgeResult, error) {
+	return store.PurgeResult{}, nil
 }
-func (s *endlessStore) Forget(context.Context, string, time.Duration, int) (int, error) {
+func (s *endlessStore) DeleteHistory(context.Context, string, time.Duration, int) (int, error) {
 	return 0, nil
 }
-func (s *endlessStore) Artifacts(context.Context, holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
+func (s *endlessStore) Artifacts(context.Context, store.ArtifactFilter) ([]store.Artifact, error) {
 	return nil, nil
 }
 
@@ -108,7 +109,7 @@ func BenchmarkEngineAlone(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_ = engine.Handle(e, func(context.Context, *engine.Job[Note]) error { return nil })
+	engine.Handle(e, func(context.Context, *engine.Job[Note]) error { return nil })
 	ctx, cancel := context.WithCancel(b.Context())
 	stopped := make(chan error, 1)
 	b.ReportAllocs()

@@ -11,21 +11,22 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const roomEnqueue = "enqueue"
 
-// A Ledger reads and writes records. Every store is one.
-type Ledger interface {
-	Records(ctx context.Context, room string) ([]holdfast.Record, error)
-	Keep(ctx context.Context, c holdfast.Change) error
+// A LimitStore reads and writes records. Every store is one.
+type LimitStore interface {
+	Records(ctx context.Context, room string) ([]store.Record, error)
+	Apply(ctx context.Context, c store.Change) error
 }
 
 // Limits enforces the rate at which the policy allows each owner to enqueue, across all processes. The token bucket of an owner is a record; a process takes tokens
 // from it, by compare-and-set, before it uses them. So no owner enqueues more than rate × time + burst jobs, even if processes crash; a process that is killed
 // loses a few tokens at most. It is safe for concurrent use.
 type Limits struct {
-	ledger Ledger
+	ledger LimitStore
 
 	mu           sync.Mutex
 	policy       *activePolicy
@@ -35,7 +36,7 @@ type Limits struct {
 
 // NewLimits creates the limits of one process. A policy that an operator applies to the store replaces policies within seconds. An owner without a limit in the
 // policy is not limited.
-func NewLimits(ledger Ledger, policies *policy.Set) *Limits {
+func NewLimits(ledger LimitStore, policies *policy.Set) *Limits {
 	return &Limits{ledger: ledger, policy: newActivePolicy(policies, nil), owners: make(map[string]*ownerBucket)}
 }
 
@@ -109,7 +110,7 @@ func (l *Limits) of(owner string) *ownerBucket {
 
 // An ownerBucket is the token bucket of one owner as this process knows it, and the tokens that this process has taken from it.
 type ownerBucket struct {
-	ledger Ledger
+	ledger LimitStore
 
 	mu      sync.Mutex
 	known   bool
@@ -174,7 +175,7 @@ func (a *ownerBucket) refill(ctx context.Context, need float64, r bucketRate) er
 			wait = time.Duration(min((need-level)/r.perSecond, 86400) * float64(time.Second))
 		}
 		return &holdfast.Error{
-			Kind: holdfast.ErrThrottled, RetryAfter: max(wait, time.Millisecond),
+			Err: holdfast.ErrThrottled, RetryAfter: max(wait, time.Millisecond),
 			Message: fmt.Sprintf("owner %q has reached its enqueue limit of %v jobs a second: try again in %v", r.owner, r.perSecond, wait.Round(time.Millisecond)),
 		}
 	}
@@ -218,7 +219,7 @@ func (a *ownerBucket) read(ctx context.Context, r bucketRate) error {
 		}
 		a.known = false
 	}
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "other processes are changing the enqueue limit of " + r.owner + ": try again"}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: "other processes are changing the enqueue limit of " + r.owner + ": try again"}
 }
 
 func (a *ownerBucket) keep(ctx context.Context, b bucket, owner string) error {
@@ -226,8 +227,8 @@ func (a *ownerBucket) keep(ctx context.Context, b bucket, owner string) error {
 	if err != nil {
 		return err
 	}
-	record := holdfast.Record{Room: roomEnqueue, Name: owner, Version: a.version, Body: body}
-	if err := a.ledger.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}}); err != nil {
+	record := store.Record{Namespace: roomEnqueue, Name: owner, Version: a.version, Body: body}
+	if err := a.ledger.Apply(ctx, store.Change{Records: []store.Record{record}}); err != nil {
 		return err
 	}
 	a.version++
@@ -235,10 +236,12 @@ func (a *ownerBucket) keep(ctx context.Context, b bucket, owner string) error {
 	return nil
 }
 
-// Gather creates the group. Only jobs are limited.
-func (l *limited) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
-	return l.to.Gather(ctx, g)
+// CreateGroup creates the group. Only jobs are limited.
+func (l *limited) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return l.to.CreateGroup(ctx, g)
 }
 
-// Seal seals the group.
-func (l *limited) Seal(ctx context.Context, group holdfast.ID) error { return l.to.Seal(ctx, group) }
+// SealGroup seals the group.
+func (l *limited) SealGroup(ctx context.Context, group holdfast.ID) error {
+	return l.to.SealGroup(ctx, group)
+}

@@ -8,7 +8,7 @@ func (e *Engine) groups(ctx context.Context) error {
 		return nil
 	}
 	// One step may enable the next, so the step is repeated until it finds nothing to do.
-	busy, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return e.store.Conclude(ctx, maxConclude) })
+	busy, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return e.store.AdvanceGroups(ctx, maxConclude) })
 	e.groupInterval.runEnded(busy)
 	if busy {
 		signal(e.feedSignal)

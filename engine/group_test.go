@@ -10,11 +10,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func (s *harness) gather(g holdfast.Group) holdfast.ID {
 	s.Helper()
-	g, err := s.store.Gather(context.Background(), g)
+	g, err := s.store.CreateGroup(context.Background(), g)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func (s *harness) gather(g holdfast.Group) holdfast.ID {
 
 func (s *harness) seal(group holdfast.ID) {
 	s.Helper()
-	if err := s.store.Seal(context.Background(), group); err != nil {
+	if err := s.store.SealGroup(context.Background(), group); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -61,8 +62,8 @@ func (s *harness) eventNames(subject string) (names []string) {
 // summing handles notes, and jobs of kind "sum" that continue groups.
 func summing(work note, sums *atomic.Int64, args *atomic.Pointer[string]) func(*engine.Engine) {
 	return func(e *engine.Engine) {
-		_ = engine.Handle(e, work)
-		_ = engine.HandleRaw(e, "sum", func(_ context.Context, job *engine.Raw) error {
+		engine.Handle(e, work)
+		engine.HandleRaw(e, "sum", func(_ context.Context, job *engine.Raw) error {
 			text := string(job.Args)
 			args.Store(&text)
 			sums.Add(1)
@@ -130,7 +131,7 @@ func TestAManualRetryOfAMemberReopensItsGroupAndASuccessEndsItReady(t *testing.T
 		s.waitForGroup(group, holdfast.GroupPartial)
 		s.waitForState(bad, holdfast.Failed)
 		repaired.Store(true)
-		if _, err := s.store.Retry(context.Background(), holdfast.Intervention{Job: bad, Actor: "ada"}); err != nil {
+		if _, err := s.store.Retry(context.Background(), store.Intervention{Job: bad, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		g := s.waitForGroup(group, holdfast.GroupReady)
@@ -167,7 +168,7 @@ func TestMembersStartAfterTheMembersTheyWaitForAndAreCancelledIfOneFails(t *test
 		expect(s, "because of", s.job(doomed).Upstream, bad)
 		expect(s, "state of who waits for ends only", s.job(tidy).State, holdfast.Complete)
 		broken = false
-		if n, err := s.store.RetryGroup(context.Background(), holdfast.Intervention{Group: group, Actor: "ada"}); err != nil || n != 2 {
+		if n, err := s.store.RetryGroup(context.Background(), store.Intervention{Group: group, Actor: "ada"}); err != nil || n != 2 {
 			t.Errorf("%d retried, %v", n, err)
 		}
 		s.waitForGroup(group, holdfast.GroupReady)

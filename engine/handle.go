@@ -10,12 +10,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Job is what a handler works on: the lease with the facts of the job, its arguments decoded into A, and methods that write progress, checkpoints and
 // the result to the store. What they write takes effect only while the lease is held.
 type Job[A any] struct {
-	*holdfast.Lease
+	*store.Lease
 	Args A
 
 	attempt *attempt
@@ -45,14 +47,15 @@ type unreadable struct{ cause error }
 func (u *unreadable) Error() string { return u.cause.Error() }
 func (u *unreadable) Unwrap() error { return u.cause }
 
-// Handle registers the handler of the kind that A names. It must be called before Run. If the registration is invalid, Handle returns the error, and
-// Run returns it too and runs nothing; so callers may ignore the error here. At most one Kind may be given.
-func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, options ...Kind) error {
+// Handle registers the handler of the kind that A names. If the registration is invalid, Run returns the error, with those of all other handlers, and runs
+// nothing. At most one Kind may be given. Handle panics if the engine runs already, because nothing would report the error.
+func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, options ...KindOptions) {
 	name := kindOf[A]()
 	if work == nil {
-		return e.register(name, nil, options)
+		e.register(name, nil, options)
+		return
 	}
-	return e.register(name, func(ctx context.Context, raw *Raw) error {
+	e.register(name, func(ctx context.Context, raw *Raw) error {
 		job := Job[A]{Lease: raw.Lease, attempt: raw.attempt}
 		if err := json.Unmarshal(raw.Args, &job.Args); err != nil {
 			return &unreadable{fmt.Errorf("the arguments of %q cannot be decoded: %w", name, err)}
@@ -62,8 +65,8 @@ func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[
 }
 
 // HandleRaw registers a handler for a kind by name, for arguments that no Go type describes. Otherwise it is like Handle.
-func HandleRaw(e *Engine, name string, work Handler, options ...Kind) error {
-	return e.register(name, work, options)
+func HandleRaw(e *Engine, name string, work Handler, options ...KindOptions) {
+	e.register(name, work, options)
 }
 
 // kindOf returns the kind that A names. Kind is called on a zero value; for a pointer type, on a pointer to a zero value.
@@ -75,35 +78,36 @@ func kindOf[A holdfast.Args]() string {
 	return args.Kind()
 }
 
-func (e *Engine) register(name string, work Handler, options []Kind) error {
+func (e *Engine) register(name string, work Handler, options []KindOptions) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.started {
+		panic(fmt.Sprintf("engine: kind %q: register handlers before Run", name))
+	}
 	if err := e.checkKind(name, work, options); err != nil {
 		e.problems = append(e.problems, err)
-		return err
+		return
 	}
-	var given Kind
+	var given KindOptions
 	if len(options) == 1 {
 		given = options[0]
 	}
 	k := &kind{name: name, handler: work, timeout: orElse(given.Timeout, e.cfg.Timeout), rules: e.rulesOf(given)}
-	for i := len(e.cfg.Around) - 1; i >= 0; i-- {
-		k.handler = e.cfg.Around[i](k.handler)
+	for i := len(e.cfg.Middleware) - 1; i >= 0; i-- {
+		k.handler = e.cfg.Middleware[i](k.handler)
 		if k.handler == nil {
-			err := refuse(true, "kind %q: Around[%d] returned nil; return a handler that calls next", name, i)
-			e.problems = append(e.problems, err)
-			return err
+			e.problems = append(e.problems, refuse(true, "kind %q: Middleware[%d] returned nil; return a handler that calls next", name, i))
+			return
 		}
 	}
 	if given.Dependency != "" {
 		k.dep = e.deps.add(given.Dependency, true)
 	}
 	e.kinds[name] = k
-	return nil
 }
 
-func (e *Engine) checkKind(name string, work Handler, options []Kind) error {
-	named := holdfast.Hold{Kind: name, Actor: actorSystem} // not checked as a draft: the notifier handles kinds that no draft may have
+func (e *Engine) checkKind(name string, work Handler, options []KindOptions) error {
+	named := store.Hold{Kind: name, Actor: actorSystem} // not checked as a draft: the notifier handles kinds that no draft may have
 	probe := holdfast.Draft{Kind: "probe"}
 	if len(options) == 1 {
 		probe.Dependency = options[0].Dependency
@@ -113,16 +117,14 @@ func (e *Engine) checkKind(name string, work Handler, options []Kind) error {
 	}
 	switch {
 	case name == "" || named.Check() != nil || strings.HasSuffix(name, "*"):
-		return refuse(true, "kind %.140q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName)
-	case e.started:
-		return refuse(true, "kind %q: register handlers before Run", name)
+		return refuse(true, "kind %.140q: use 1 to %d letters, digits and _ - . : /", name, check.MaxName)
 	case work == nil:
 		return refuse(true, "kind %q: its handler is nil; give a function", name)
 	case e.kinds[name] != nil:
 		return refuse(true, "kind %q: it has a handler already; register each kind once", name)
 	case len(options) > 1:
 		return refuse(true, "kind %q: %d Kind values given; give one", name, len(options))
-	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > holdfast.MaxDelay):
+	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > check.MaxDelay):
 		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, options[0].Timeout)
 	case len(options) == 1:
 		return checkRules(fmt.Sprintf("kind %q: ", name), e.rulesOf(options[0]))
@@ -133,13 +135,13 @@ func (e *Engine) checkKind(name string, work Handler, options []Kind) error {
 // checkRules validates a policy. where is the prefix of the error message.
 func checkRules(where string, rules failure.Rules) error {
 	if err := rules.Check(); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: where + err.Error(), Cause: err}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: where + err.Error(), Cause: err}
 	}
 	return nil
 }
 
 // rulesOf returns the rules of a kind: its own, completed from the engine's.
-func (e *Engine) rulesOf(given Kind) failure.Rules {
+func (e *Engine) rulesOf(given KindOptions) failure.Rules {
 	rules := e.rules
 	rules.Policy = given.Policy
 	if given.Classify != nil {

@@ -5,14 +5,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // handlerHolds are the holds on dependencies that handlers asked for. It is safe for concurrent use.
 type handlerHolds struct {
 	mu   sync.Mutex
-	all  map[string]holdfast.Hold // not placed yet, by dependency; the longest counts
-	ends map[string]time.Time     // when the placed ones end, by this process's clock
+	all  map[string]store.Hold // not placed yet, by dependency; the longest counts
+	ends map[string]time.Time  // when the placed ones end, by this process's clock
 }
 
 // requestHold queues the hold on a whole dependency that a handler asked for. A hold that ends before one that is already in place is dropped.
@@ -25,8 +26,8 @@ func (e *Engine) requestHold(o *outcome) {
 		e.logIgnored("hold", errors.New("a handler asked to hold a dependency but named none: use failure.On, or set Kind.Dependency"))
 		return
 	}
-	h := holdfast.Hold{
-		Dependency: name, Source: holdfast.SourceHandler, For: o.verdict.Hold, Actor: clip(e.worker, holdfast.MaxKey),
+	h := store.Hold{
+		Dependency: name, Source: store.SourceHandler, For: o.verdict.Hold, Actor: clip(e.worker, check.MaxKey),
 		Reason: "requested by a handler of kind " + o.attempt.lease.Kind,
 	}
 	if f := o.verdict.Failure; f != nil {
@@ -47,9 +48,9 @@ func (e *Engine) requestHold(o *outcome) {
 }
 
 // put queues a hold. The caller holds the lock.
-func (w *handlerHolds) put(name string, h holdfast.Hold) {
+func (w *handlerHolds) put(name string, h store.Hold) {
 	if w.all == nil {
-		w.all = make(map[string]holdfast.Hold)
+		w.all = make(map[string]store.Hold)
 	}
 	if w.ends == nil {
 		w.ends = make(map[string]time.Time)
@@ -67,7 +68,7 @@ func (e *Engine) placeHandlerHolds() error {
 	if len(all) == 0 {
 		return nil
 	}
-	var c holdfast.Change
+	var c store.Change
 	for _, name := range sortedKeys(all) {
 		c.Place = append(c.Place, all[name])
 	}

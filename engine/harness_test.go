@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -26,7 +27,7 @@ type note = func(context.Context, *engine.Job[Note]) error
 type harness struct {
 	*testing.T
 	path    string
-	store   holdfast.Store
+	store   store.Store
 	faulty  *storetest.Faulty // the same store, as engines see it
 	workers []*worker
 	broken  bool // the test corrupts the store, so its integrity is not checked
@@ -37,17 +38,17 @@ func inBubble(t *testing.T, test func(s *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
-		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+		db, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &harness{T: t, path: path, store: store, faulty: storetest.NewFaulty(store)}
+		s := &harness{T: t, path: path, store: db, faulty: storetest.NewFaulty(db)}
 		defer func() {
 			for _, w := range s.workers {
 				w.stop()
 			}
 			s.checkIntegrity()
-			if err := store.Close(); err != nil {
+			if err := db.Close(); err != nil {
 				t.Errorf("closing: %v", err)
 			}
 		}()
@@ -60,7 +61,7 @@ func (s *harness) checkIntegrity() {
 	if s.broken {
 		return
 	}
-	findings, err := s.store.Audit(context.Background())
+	findings, err := s.store.CheckIntegrity(context.Background())
 	if err != nil {
 		s.Errorf("integrity check: %v", err)
 	}
@@ -85,12 +86,12 @@ func (s *harness) startWorker(cfg engine.Config, prepare ...func(*engine.Engine)
 	return s.startWorkerOn(s.store, cfg, prepare...)
 }
 
-func (s *harness) startWorkerOn(store engine.Store, cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
+func (s *harness) startWorkerOn(db engine.Store, cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
 	s.Helper()
 	if cfg.Log == nil {
 		cfg.Log = quiet
 	}
-	e, err := engine.New(store, cfg)
+	e, err := engine.New(db, cfg)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -136,8 +137,8 @@ func ended() context.Context {
 }
 
 // handling registers a handler for notes.
-func handleNotes(work note, how ...engine.Kind) func(*engine.Engine) {
-	return func(e *engine.Engine) { _ = engine.Handle(e, work, how...) }
+func handleNotes(work note, how ...engine.KindOptions) func(*engine.Engine) {
+	return func(e *engine.Engine) { engine.Handle(e, work, how...) }
 }
 
 func (s *harness) enqueue(options ...func(*holdfast.Draft)) holdfast.ID {
@@ -168,13 +169,13 @@ func (s *harness) job(id holdfast.ID) holdfast.Job {
 }
 
 // trend returns the counts of all attempts of a queue.
-func (s *harness) trend(queue string) holdfast.Trend {
+func (s *harness) trend(queue string) store.Trend {
 	s.Helper()
 	trends, err := s.store.Trends(context.Background(), 24*time.Hour, 0)
 	if err != nil {
 		s.Fatal(err)
 	}
-	all := holdfast.Trend{Queue: queue}
+	all := store.Trend{Queue: queue}
 	for _, t := range trends {
 		if t.Queue == queue {
 			all.Complete, all.Failed, all.Retried, all.Cancelled = all.Complete+t.Complete, all.Failed+t.Failed, all.Retried+t.Retried, all.Cancelled+t.Cancelled
@@ -183,7 +184,7 @@ func (s *harness) trend(queue string) holdfast.Trend {
 	return all
 }
 
-func (s *harness) attempts(id holdfast.ID) []holdfast.Attempt {
+func (s *harness) attempts(id holdfast.ID) []store.Attempt {
 	s.Helper()
 	history, err := s.store.History(context.Background(), id)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxHookCalls limits the calls of hooks that wait. Further calls are dropped, and the drop is logged.
@@ -39,13 +40,13 @@ func (e *Engine) announce(o *outcome, answer error) {
 	v := &o.verdict
 	e.callEnded(o)
 	e.logAttempt(o)
-	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.Failed == nil || errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
+	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.OnJobFailed == nil || errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
 		return
 	}
 	job := o.attempt.lease.Job
 	job.State, job.LastFailure = holdfast.Failed, v.Failure
 	f := *v.Failure
-	e.queueHook("failed", func(ctx context.Context) { e.cfg.Failed(ctx, job, f) })
+	e.queueHook("failed", func(ctx context.Context) { e.cfg.OnJobFailed(ctx, job, f) })
 }
 
 // logRefused logs that the store did not apply a settlement: the lease was lost, or it rejected the settlement as invalid.
@@ -70,7 +71,7 @@ func (e *Engine) logAttempt(o *outcome) {
 		level = slog.LevelWarn
 	case v.Throttled:
 		event, level = "throttled", slog.LevelInfo
-	case v.To == holdfast.Queued && v.Failure != nil && v.Charge != holdfast.ChargeInterrupt:
+	case v.To == holdfast.Queued && v.Failure != nil && v.Charge != store.ChargeRelease:
 		event, level = "retry", slog.LevelWarn
 	case v.To == holdfast.Queued:
 		event, level = "interrupted", slog.LevelInfo
@@ -113,16 +114,16 @@ func (o *outcome) failureAttrs() (attrs []slog.Attr) {
 	return attrs
 }
 
-// callEnded calls Config.Ended.
+// callEnded calls Config.OnAttemptEnd.
 func (e *Engine) callEnded(o *outcome) {
-	if e.cfg.Ended == nil {
+	if e.cfg.OnAttemptEnd == nil {
 		return
 	}
 	end := o.end()
 	if errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
 		end.To, end.Delay, end.Throttled = holdfast.Cancelled, 0, false
 	}
-	if err := callSafely(context.Background(), func(context.Context) error { e.cfg.Ended(end); return nil }); err != nil {
+	if err := callSafely(context.Background(), func(context.Context) error { e.cfg.OnAttemptEnd(end); return nil }); err != nil {
 		e.logIgnored("ended", err)
 	}
 }
@@ -150,11 +151,11 @@ func (t *leaseTable) causeOf(a *attempt) error {
 	return a.cause
 }
 
-// An End describes an attempt that has ended, as the store has settled it.
-type End struct {
-	Lease   *holdfast.Lease
+// An AttemptEnd describes an attempt that has ended, as the store has settled it.
+type AttemptEnd struct {
+	Lease   *store.Lease
 	To      holdfast.State // the new state; Queued: there will be another attempt
-	Charge  holdfast.Charge
+	Charge  store.Charge
 	Failure *holdfast.Failure
 	Attempt int           // its number in this generation, from 1
 	Left    int           // with a failure: how many more attempts its policy allows
@@ -164,11 +165,11 @@ type End struct {
 	Throttled bool // with Queued: the dependency asked to be called later, and no attempt was spent
 }
 
-// end describes the settled outcome for Config.Ended.
-func (o *outcome) end() End {
+// end describes the settled outcome for Config.OnAttemptEnd.
+func (o *outcome) end() AttemptEnd {
 	v, lease := &o.verdict, o.attempt.lease
-	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: attemptNumber(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
-	if v.Charge == holdfast.ChargeFailure {
+	end := AttemptEnd{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: attemptNumber(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
+	if v.Charge == store.ChargeFailure {
 		end.Left = max(0, v.Limit-lease.Failures-1)
 	}
 	return end

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -32,7 +33,7 @@ func TestMiddlewareWrapsEveryHandlerTheFirstOutermost(t *testing.T) {
 				}
 			}
 		}
-		s.startWorker(engine.Config{Around: []func(engine.Handler) engine.Handler{layer("outer"), layer("inner")}},
+		s.startWorker(engine.Config{Middleware: []func(engine.Handler) engine.Handler{layer("outer"), layer("inner")}},
 			handleNotes(func(context.Context, *engine.Job[Note]) error { order = append(order, "work"); return nil }))
 		s.waitForState(s.enqueue(), holdfast.Complete)
 		expect(s, "order", strings.Join(order, ", "), "outer note, inner note, work")
@@ -49,7 +50,7 @@ func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
 				return errFailed
 			}
 			return nil
-		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		receipt, err := holdfast.Enqueue(context.Background(), s.store, Note{"a very private thing"})
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +84,7 @@ func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
 }
 
 // A warnedStore reports that its database may lose acknowledged writes.
-type warnedStore struct{ holdfast.Store }
+type warnedStore struct{ store.Store }
 
 func (warnedStore) Warnings(context.Context) []string {
 	return []string{"fsync is off: turn it on"}
@@ -165,7 +166,7 @@ func TestAJobHeldAheadBehindSlowOnesIsReleasedForOtherWorkers(t *testing.T) {
 
 func TestARuleThatPanicsDoesNotStopOtherSettlements(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return errFailed }, engine.Kind{
+		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return errFailed }, engine.KindOptions{
 			Classify: func(error) (failure.Class, bool) { panic("a bad rule") },
 			Policy:   failure.Policy{Backoff: panickingBackoff{}},
 		}))

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // other is a kind that engines of a test may or may not handle.
@@ -26,7 +27,7 @@ func TestAnEngineClaimsOnlyKindsItHandles(t *testing.T) {
 		expect(s, "its state", job.State, holdfast.Queued)
 		none.stop()
 		s.startWorker(engine.Config{Queues: []string{engine.AllQueues}}, func(e *engine.Engine) {
-			_ = engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
+			engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
 		})
 		elsewhere := s.enqueue(other, func(d *holdfast.Draft) { d.Queue = "elsewhere" })
 		s.waitForState(id, holdfast.Complete)
@@ -35,9 +36,9 @@ func TestAnEngineClaimsOnlyKindsItHandles(t *testing.T) {
 }
 
 // An everyKindStore returns jobs of every kind to every worker, as a server of an older version does.
-type everyKindStore struct{ holdfast.Store }
+type everyKindStore struct{ store.Store }
 
-func (u everyKindStore) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (u everyKindStore) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	c.Kinds = nil
 	return u.Store.Claim(ctx, c)
 }
@@ -51,12 +52,12 @@ func TestAnUnknownKindIsReleasedForFreeHoweverOftenAWorkerWithoutItClaimsIt(t *t
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "failures", job.Failures, 0)
 		expect(s, "code", code(job), "UNKNOWN_KIND")
-		if job.Interrupts < 5 {
-			t.Errorf("%d claims in ten minutes", job.Interrupts)
+		if job.Releases < 5 {
+			t.Errorf("%d claims in ten minutes", job.Releases)
 		}
 		old.stop()
 		s.startWorker(engine.Config{}, func(e *engine.Engine) {
-			_ = engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
+			engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
 		})
 		s.waitForState(id, holdfast.Complete)
 	})

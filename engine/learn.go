@@ -18,11 +18,11 @@ const (
 
 // successRates are how often retries have succeeded, by kind, code and number of the failure. It is safe for concurrent use.
 type successRates struct {
-	known atomic.Pointer[map[string]map[string]map[int]failure.Hope]
+	known atomic.Pointer[map[string]map[string]map[int]failure.SuccessRate]
 }
 
 // of returns the rates of a kind, by code and by the number of the failure.
-func (h *successRates) of(kind string) map[string]map[int]failure.Hope {
+func (h *successRates) of(kind string) map[string]map[int]failure.SuccessRate {
 	if known := h.known.Load(); known != nil {
 		return (*known)[kind]
 	}
@@ -37,23 +37,23 @@ func (e *Engine) learn(context.Context) error {
 	}
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	rows, err := e.store.Experience(ctx, experience)
+	rows, err := e.store.RetryStats(ctx, experience)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]map[string]map[int]failure.Hope)
+	known := make(map[string]map[string]map[int]failure.SuccessRate)
 	for _, row := range rows {
 		if row.Number == 0 || !e.usesExperience(row.Kind) {
 			continue
 		}
 		if known[row.Kind] == nil {
-			known[row.Kind] = make(map[string]map[int]failure.Hope)
+			known[row.Kind] = make(map[string]map[int]failure.SuccessRate)
 		}
 		codes := known[row.Kind]
 		if codes[row.Code] == nil {
-			codes[row.Code] = make(map[int]failure.Hope)
+			codes[row.Code] = make(map[int]failure.SuccessRate)
 		}
-		codes[row.Code][row.Number] = failure.Hope{Tried: row.Complete + row.Again, Succeeded: row.Complete}
+		codes[row.Code][row.Number] = failure.SuccessRate{Tried: row.Complete + row.Again, Succeeded: row.Complete}
 	}
 	e.successRates.known.Store(&known)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -62,7 +63,7 @@ func (e *Engine) policies(ctx context.Context) error {
 }
 
 // noteHolds records which holds let further jobs start without a wake-up, so that the engine claims more often.
-func (e *Engine) noteHolds(holds []holdfast.Hold) {
+func (e *Engine) noteHolds(holds []store.Hold) {
 	hasCap, hasSmallBurst := false, false
 	for i := range holds {
 		h := &holds[i]
@@ -84,16 +85,16 @@ func (e *Engine) trickle(context.Context) error {
 
 // placeLimits places the holds of the policy that are missing in the store or differ. Holds that the policy no longer contains are lifted when it is adopted, and
 // only then: otherwise processes that were started with different policies would keep undoing each other's holds.
-func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
+func (e *Engine) placeLimits(set *policy.Set, holds []store.Hold) error {
 	now := e.clock.now()
 	wanted := append(set.Holds(), set.WindowHolds(now)...)
-	present := make(map[holdKey]*holdfast.Hold, len(holds))
+	present := make(map[holdKey]*store.Hold, len(holds))
 	for i := range holds {
 		if h := &holds[i]; h.Until.IsZero() || h.Until.After(now) {
 			present[keyOf(h)] = h
 		}
 	}
-	var c holdfast.Change
+	var c store.Change
 	for i := range wanted {
 		h := &wanted[i]
 		if is := present[keyOf(h)]; is == nil || !sameHold(is, h, now) {
@@ -103,7 +104,7 @@ func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
 	}
 	if e.limits.adopted != set && !e.hasNoPolicy(set) {
 		for key, h := range present {
-			if h.Actor == actorPolicy && (key.source == holdfast.SourceLimit || key.source == holdfast.SourceWindow) {
+			if h.Actor == actorPolicy && (key.source == store.SourceLimit || key.source == store.SourceWindow) {
 				c.Lift = append(c.Lift, *h)
 			}
 		}
@@ -125,13 +126,13 @@ func (e *Engine) hasNoPolicy(set *policy.Set) bool {
 
 type holdKey struct{ scope, name, source string }
 
-func keyOf(h *holdfast.Hold) holdKey {
-	scope, name := h.On()
+func keyOf(h *store.Hold) holdKey {
+	scope, name := h.Scope()
 	return holdKey{scope, name, h.Source}
 }
 
 // sameHold reports whether the hold in the store is equal to the wanted one. Two ends that differ by less than 2 s count as equal.
-func sameHold(is, want *holdfast.Hold, now time.Time) bool {
+func sameHold(is, want *store.Hold, now time.Time) bool {
 	if is.AtMost != want.AtMost || is.Retries != want.Retries || (is.Rate == nil) != (want.Rate == nil) {
 		return false
 	}
@@ -161,7 +162,7 @@ func (e *Engine) keepShares(set *policy.Set) error {
 		return err
 	}
 	shares := set.Shares()
-	var c holdfast.Change
+	var c store.Change
 	for _, r := range records {
 		var was weight
 		_ = json.Unmarshal(r.Body, &was)
@@ -179,7 +180,7 @@ func (e *Engine) keepShares(set *policy.Set) error {
 	}
 	for _, owner := range sortedKeys(shares) {
 		body, _ := json.Marshal(weight{shares[owner], actorPolicy})
-		c.Records = append(c.Records, holdfast.Record{Room: roomShare, Name: owner, Body: body})
+		c.Records = append(c.Records, store.Record{Namespace: roomShare, Name: owner, Body: body})
 	}
 	if len(c.Records) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -37,7 +38,7 @@ func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
 		}
 		expect(s, "crashes", job.Crashes, 1)
 		expect(s, "failures", job.Failures, 0)
-		expect(s, "the trend of its queue", s.trend("default"), holdfast.Trend{Queue: "default", Retried: 1, Complete: 1})
+		expect(s, "the trend of its queue", s.trend("default"), store.Trend{Queue: "default", Retried: 1, Complete: 1})
 		<-w.ended
 		if !errors.Is(w.err, holdfast.ErrUnavailable) {
 			t.Errorf("Run of the cut-off engine: %v", w.err)
@@ -49,7 +50,7 @@ func TestAJobThatKillsItsWorkersFailsAsPoison(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		id := s.enqueue()
 		work := handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() },
-			engine.Kind{Policy: failure.Policy{MaxCrashes: 2}})
+			engine.KindOptions{Policy: failure.Policy{MaxCrashes: 2}})
 		for crashes := range 2 {
 			cut := storetest.NewFaulty(s.store)
 			w := s.startWorkerOn(cut, lease5, work)
@@ -134,7 +135,7 @@ func TestAClaimWhoseAnswerIsLostChargesNoCrash(t *testing.T) {
 		w := s.startWorkerOn(s.faulty, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "crashes", job.Crashes, 0)
-		expect(s, "interrupts", job.Interrupts, 1)
+		expect(s, "interrupts", job.Releases, 1)
 		w.stop()
 	})
 }
@@ -166,7 +167,7 @@ func failsOnce(t *testing.T, fault storetest.Fault) (fired bool) {
 			}
 			ends[job.ID]++
 			return nil
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}}))
 		for _, id := range ids {
 			job := s.waitForState(id, holdfast.Complete)
 			expect(s, "crashes", job.Crashes, 0)
@@ -180,10 +181,10 @@ func failsOnce(t *testing.T, fault storetest.Fault) (fired bool) {
 
 // misbehavingStore is a store whose calls can hang, panic or lose their answers.
 type misbehavingStore struct {
-	holdfast.Store
-	settle  func(s []holdfast.Settlement) ([]error, error)
+	store.Store
+	settle  func(s []store.Settlement) ([]error, error)
 	promote func() (int, error)
-	await   func(ctx context.Context, patience time.Duration) (holdfast.Wake, error)
+	await   func(ctx context.Context, patience time.Duration) (store.Wake, error)
 	hang    func(ctx context.Context) bool // blocks until its context ends, and reports whether it did
 }
 
@@ -194,21 +195,21 @@ func (m *misbehavingStore) hung(ctx context.Context) error {
 	return nil
 }
 
-func (m *misbehavingStore) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (m *misbehavingStore) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	if err := m.hung(ctx); err != nil {
 		return nil, err
 	}
 	return m.Store.Claim(ctx, c)
 }
 
-func (m *misbehavingStore) Renew(ctx context.Context, r []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
+func (m *misbehavingStore) Renew(ctx context.Context, r []store.Renewal, lease time.Duration) (store.RenewResult, error) {
 	if err := m.hung(ctx); err != nil {
-		return holdfast.Renewed{}, err
+		return store.RenewResult{}, err
 	}
 	return m.Store.Renew(ctx, r, lease)
 }
 
-func (m *misbehavingStore) Settle(ctx context.Context, s []holdfast.Settlement) ([]error, error) {
+func (m *misbehavingStore) Settle(ctx context.Context, s []store.Settlement) ([]error, error) {
 	if err := m.hung(ctx); err != nil {
 		return nil, err
 	}
@@ -227,7 +228,7 @@ func (m *misbehavingStore) Promote(ctx context.Context, limit int) (int, error) 
 	return m.Store.Promote(ctx, limit)
 }
 
-func (m *misbehavingStore) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+func (m *misbehavingStore) Await(ctx context.Context, queues []string, patience time.Duration) (store.Wake, error) {
 	if m.await != nil {
 		return m.await(ctx, patience)
 	}
@@ -236,19 +237,19 @@ func (m *misbehavingStore) Await(ctx context.Context, queues []string, patience 
 
 func TestASettlementThatTheStoreRejectsBecomesAFailure(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func(all []holdfast.Settlement) ([]error, error) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func(all []store.Settlement) ([]error, error) {
 			if all[0].To != holdfast.Complete {
 				return nil, nil
 			}
 			answers := make([]error, len(all))
 			for i := range answers {
-				answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}
+				answers[i] = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "senseless"}
 			}
 			return answers, nil
 		}}, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		job := s.waitForState(s.enqueue(), holdfast.Failed)
 		expect(s, "code", code(job), "SYSTEM_ERROR")
-		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
+		groups, _, err := s.store.ErrorGroups(context.Background(), store.ErrorFilter{})
 		if err != nil || len(groups) != 1 || groups[0].Fingerprint == "" || groups[0].Fingerprint != job.LastFailure.Fingerprint {
 			t.Errorf("error groups: %+v, %v; want the group of fingerprint %q", groups, err, job.LastFailure.Fingerprint)
 		}
@@ -268,7 +269,7 @@ func TestADutyThatPanicsRunsAgain(t *testing.T) {
 			return s.store.Promote(context.Background(), 100)
 		}
 		settles := 0
-		m.settle = func([]holdfast.Settlement) ([]error, error) {
+		m.settle = func([]store.Settlement) ([]error, error) {
 			if settles++; settles <= 3 {
 				panic("a broken driver")
 			}
@@ -283,9 +284,9 @@ func TestADutyThatPanicsRunsAgain(t *testing.T) {
 // Oban #493, Graphile #541, pg-boss #850: a silent listener left jobs waiting for hours.
 func TestLosingEveryWakeUpCostsAtMostOnePoll(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		w := s.startWorkerOn(&misbehavingStore{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, await: func(ctx context.Context, patience time.Duration) (store.Wake, error) {
 			<-ctx.Done()
-			return holdfast.Wake{}, ctx.Err()
+			return store.Wake{}, ctx.Err()
 		}}, engine.Config{Poll: 3 * time.Second}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		time.Sleep(10 * time.Second)
 		job := s.waitForState(s.enqueue(), holdfast.Complete)

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -26,8 +27,8 @@ func TestWorkersStartStopAndCrashAndEveryJobEnds(t *testing.T) {
 				handlers.Add(1)
 				defer handlers.Done()
 				return erraticHandler(ctx, job)
-			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 100, MaxCrashes: 100, Backoff: failure.Fixed(3 * time.Second)}})
-			cfg := engine.Config{Lease: 5 * time.Second, Slots: 4, Grace: 3 * time.Second, Patience: time.Second}
+			}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 100, MaxCrashes: 100, Backoff: failure.Fixed(3 * time.Second)}})
+			cfg := engine.Config{Lease: 5 * time.Second, Slots: 4, Grace: 3 * time.Second, AbandonAfter: time.Second}
 			s.enqueueMany(120)
 			for range 12 {
 				cut := storetest.NewFaulty(s.store)
@@ -50,7 +51,7 @@ func TestWorkersStartStopAndCrashAndEveryJobEnds(t *testing.T) {
 				<-w.ended
 			}
 			handlers.Wait() // abandoned handlers still run: the bubble must not end before them
-			failed, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Failed, Limit: 200})
+			failed, _, err := s.store.Jobs(context.Background(), store.Filter{State: holdfast.Failed, Limit: 200})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A callCounter counts which jobs called a gateway.
@@ -50,7 +51,7 @@ func (g *gateway) counting(c *callCounter, p failure.Policy) func(*engine.Engine
 	return handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 		c.mark(job.Lease.ID)
 		return g.call(ctx, job)
-	}, engine.Kind{Dependency: "gateway", Policy: p})
+	}, engine.KindOptions{Dependency: "gateway", Policy: p})
 }
 
 func TestAnOutageMakesNoJobFailForGood(t *testing.T) {
@@ -108,14 +109,14 @@ func TestAFailedProbeSpendsNothingAndItsStorySaysWhatFailed(t *testing.T) {
 		s.startWorker(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 2}))
 		s.waitForBreaker("gateway", breaker.Open)
 		time.Sleep(30 * time.Minute)
-		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
+		jobs, _, err := s.store.Jobs(context.Background(), store.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}
 		released := 0
 		for _, job := range jobs {
 			for _, attempt := range s.attempts(job.ID) {
-				if attempt.Charge != holdfast.ChargeInterrupt || attempt.Failure == nil {
+				if attempt.Charge != store.ChargeRelease || attempt.Failure == nil {
 					continue
 				}
 				released++
@@ -170,7 +171,7 @@ func TestJobsThatAlwaysFailDoNotKeepABreakerOpen(t *testing.T) {
 				return err
 			}
 			return errGateway
-		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 3}}))
+		}, engine.KindOptions{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 3}}))
 		s.waitForBreaker("gateway", breaker.Open)
 		g.down.Store(false)
 		for range 120 {

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAJobIsCompletedOnceWithItsResult(t *testing.T) {
@@ -37,7 +39,7 @@ func TestRetriesFollowThePolicyToTheSecond(t *testing.T) {
 		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			runs.mark()
 			return errFailed
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 4, Backoff: delays}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 4, Backoff: delays}}))
 		id := s.enqueue()
 		job := s.waitForState(id, holdfast.Failed)
 		expect(s, "runs", runs.count(), 4)
@@ -61,7 +63,7 @@ func TestTheFailedHookIsCalledOnceAfterTheSettlementIsWritten(t *testing.T) {
 			told <- f
 			panic("a hook that panics")
 		}
-		s.startWorker(engine.Config{Failed: hook}, handleNotes(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{OnJobFailed: hook}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			return failure.NeverRetry(failure.WithCode(errFailed, "NOT_FOUND"))
 		}))
 		id := s.enqueue()
@@ -92,7 +94,7 @@ var faults = []struct {
 	{"hides that it obeyed its time limit", func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return errFailed }, "TIMEOUT"},
 	{"has a result that is not JSON", func(_ context.Context, job *engine.Job[Note]) error { job.Result(math.Inf(1)); return nil }, "HANDLER_RESULT"},
 	{"has a result that is too large", func(_ context.Context, job *engine.Job[Note]) error {
-		job.Result(strings.Repeat("x", holdfast.MaxArgs))
+		job.Result(strings.Repeat("x", check.MaxArgs))
 		return nil
 	}, "HANDLER_RESULT"},
 }
@@ -113,7 +115,7 @@ func TestWhateverAHandlerDoesItsJobEndsAndTheNextOneRuns(t *testing.T) {
 						return fault.work(ctx, job)
 					}
 					return nil
-				}, engine.Kind{Timeout: 3 * time.Second}))
+				}, engine.KindOptions{Timeout: 3 * time.Second}))
 				first := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 				job := s.waitForState(first, holdfast.Failed)
 				expect(s, "code", code(job), fault.code)
@@ -128,12 +130,12 @@ func TestAHandlerThatIgnoresItsTimeLimitIsAbandonedAndItsSlotReplaced(t *testing
 	inBubble(t, func(s *harness) {
 		wall := make(chan struct{})
 		var runs starts
-		s.startWorker(engine.Config{Slots: 1, Patience: 2 * time.Second}, handleNotes(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 1, AbandonAfter: 2 * time.Second}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() == 1 {
 				<-wall
 			}
 			return nil
-		}, engine.Kind{Timeout: 10 * time.Second, Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
+		}, engine.KindOptions{Timeout: 10 * time.Second, Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
 		began := time.Now()
 		stuck := s.enqueue()
 		s.waitUntil("the first one to start", func() bool { return runs.count() == 1 })
@@ -163,7 +165,7 @@ func TestALongTimeLimitIsSharedAndNeverCutShort(t *testing.T) {
 			<-ctx.Done()
 			took[n] = time.Since(began)
 			return ctx.Err()
-		}, engine.Kind{Timeout: limit, Policy: failure.Policy{MaxAttempts: 1}}))
+		}, engine.KindOptions{Timeout: limit, Policy: failure.Policy{MaxAttempts: 1}}))
 		var jobs []holdfast.ID
 		for n := range took {
 			jobs = append(jobs, s.enqueue())
@@ -203,7 +205,7 @@ func TestASnoozeCostsNothing(t *testing.T) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "failures", job.Failures, 0)
-		expect(s, "interrupts", job.Interrupts, 5)
+		expect(s, "interrupts", job.Releases, 5)
 		if took := runs.at[5].Sub(runs.at[0]); took < 5*time.Minute || took > 5*time.Minute+5*time.Second {
 			t.Errorf("five snoozes of a minute took %v", took)
 		}
@@ -215,7 +217,9 @@ func TestACheckpointIsResumedByTheNextAttempt(t *testing.T) {
 		var resumed []int
 		s.startWorker(engine.Config{}, handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 			var page int
-			job.Resume(&page)
+			if _, err := job.Resume(&page); err != nil {
+				return err
+			}
 			resumed = append(resumed, page)
 			if page == 20 {
 				return nil
@@ -227,7 +231,7 @@ func TestACheckpointIsResumedByTheNextAttempt(t *testing.T) {
 				return err
 			}
 			return errFailed
-		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		job := s.waitForState(s.enqueue(), holdfast.Complete)
 		expect(s, "attempts", len(resumed), 3)
 		expect(s, "last page", resumed[len(resumed)-1], 20)
@@ -262,7 +266,7 @@ func TestAJobThatCouldNotStartInTimeFailsAsExpiredAndNeverRuns(t *testing.T) {
 
 func TestAJobExpiresBehindAHoldToo(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		if err := s.store.Pause(context.Background(), holdfast.Hold{Queue: holdfast.DefaultQueue, Actor: "ada"}); err != nil {
+		if err := s.store.Pause(context.Background(), store.Hold{Queue: holdfast.DefaultQueue, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
@@ -282,7 +286,7 @@ func TestACancelledJobIsStoppedAndEndsCancelled(t *testing.T) {
 		id := s.enqueue()
 		s.waitForState(id, holdfast.Processing)
 		asked := time.Now()
-		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+		if _, err := s.store.Cancel(context.Background(), store.Intervention{Job: id, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		s.waitForState(id, holdfast.Cancelled)
@@ -302,7 +306,7 @@ func TestACancelledJobWhoseHandlerIgnoresItEndsCancelledAllTheSame(t *testing.T)
 		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { <-wall; return nil }))
 		id := s.enqueue()
 		s.waitForState(id, holdfast.Processing)
-		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+		if _, err := s.store.Cancel(context.Background(), store.Intervention{Job: id, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		asked := time.Now()
@@ -316,7 +320,7 @@ func TestACancelledJobWhoseHandlerIgnoresItEndsCancelledAllTheSame(t *testing.T)
 func TestTheFailedHookIsNotCalledForABenignFailure(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		told := make(chan holdfast.ID, 10)
-		s.startWorker(engine.Config{Failed: func(_ context.Context, job holdfast.Job, _ holdfast.Failure) { told <- job.ID }}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{OnJobFailed: func(_ context.Context, job holdfast.Job, _ holdfast.Failure) { told <- job.ID }}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			err := failure.NeverRetry(failure.WithCode(errFailed, "NOT_FOUND"))
 			if job.Owner == "expected" {
 				err = failure.Benign(err)
@@ -328,7 +332,7 @@ func TestTheFailedHookIsNotCalledForABenignFailure(t *testing.T) {
 		other := s.enqueue()
 		expect(s, "the job passed to the hook", <-told, other)
 		expect(s, "failed, by the trend", s.trend("default").Failed, 1)
-		letters, _, err := s.store.Jobs(context.Background(), holdfast.Filter{DeadLetters: true})
+		letters, _, err := s.store.Jobs(context.Background(), store.Filter{DeadLetters: true})
 		if err != nil || len(letters) != 1 || letters[0].ID != other {
 			t.Errorf("dead letters %+v: %v", letters, err)
 		}

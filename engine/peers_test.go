@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"zombiezen.com/go/sqlite/sqlitex"
-
 	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -64,7 +64,7 @@ func TestAJobWhoseKindIsChangedByHandWaitsWhileOthersRun(t *testing.T) {
 		s.corrupt("UPDATE holdfast_job SET kind = 'elsewhere' WHERE id = ?1", ids[4])
 		s.startWorker(engine.Config{Policy: failure.Policy{MaxAttempts: 1}}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		s.waitUntil("the others to complete", func() bool { return s.countJobs(holdfast.Complete) == 8 })
-		s.waitUntil("the one of another kind to be released twice", func() bool { return s.job(ids[4]).Interrupts >= 2 })
+		s.waitUntil("the one of another kind to be released twice", func() bool { return s.job(ids[4]).Releases >= 2 })
 		expect(s, "state", s.job(ids[4]).State, holdfast.Queued)
 		expect(s, "failures charged", s.job(ids[4]).Failures, 0)
 	})
@@ -107,14 +107,14 @@ func TestACallThatNeverAnswersHoldsItsDutyUpNoLongerThanItsDeadline(t *testing.T
 // River #1397, #1245: a request to cancel that came at the wrong moment, or without a wake-up, was lost.
 func TestARequestToCancelIsFoundWithoutAWakeUp(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		w := s.startWorkerOn(&misbehavingStore{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, await: func(ctx context.Context, patience time.Duration) (store.Wake, error) {
 			<-ctx.Done()
-			return holdfast.Wake{}, ctx.Err()
+			return store.Wake{}, ctx.Err()
 		}}, lease5, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() }))
 		id := s.enqueue()
 		s.waitForState(id, holdfast.Processing)
 		asked := time.Now()
-		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+		if _, err := s.store.Cancel(context.Background(), store.Intervention{Job: id, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		s.waitForState(id, holdfast.Cancelled)
@@ -167,12 +167,12 @@ func TestJobsThatHangDoNotStarveTheOthers(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		wall := make(chan struct{})
 		defer close(wall)
-		s.startWorker(engine.Config{Slots: 3, Patience: time.Second}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 3, AbandonAfter: time.Second}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			if job.Priority < 0 {
 				<-wall
 			}
 			return nil
-		}, engine.Kind{Timeout: 5 * time.Second, Policy: failure.Policy{MaxAttempts: 3, Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Timeout: 5 * time.Second, Policy: failure.Policy{MaxAttempts: 3, Backoff: failure.Fixed(time.Second)}}))
 		for range 6 {
 			s.enqueue(func(d *holdfast.Draft) { d.Priority = -1 })
 		}

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -82,8 +82,8 @@ func (r *activePolicy) activate(set *policy.Set) bool {
 
 // read follows the record of the applied policy, and reports whether another policy is in force now. A policy that cannot be parsed is returned as an error, once,
 // and the last valid policy stays in force.
-func (r *activePolicy) read(records []holdfast.Record) (changed bool, err error) {
-	current := holdfast.Record{}
+func (r *activePolicy) read(records []store.Record) (changed bool, err error) {
+	current := store.Record{}
 	for _, record := range records {
 		if record.Name == policyCurrent {
 			current = record
@@ -100,7 +100,7 @@ func (r *activePolicy) read(records []holdfast.Record) (changed bool, err error)
 		return r.activate(r.configured), nil
 	}
 	var next *policy.Set
-	var unknown policy.Mistakes
+	var unknown policy.Problems
 	if err == nil {
 		// A policy with codes that this process does not know is followed otherwise.
 		next, unknown, err = policy.ParseLenient([]byte(body.Text), r.known.Load())

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -31,8 +32,8 @@ func set(s *harness, text string) *policy.Set {
 func (s *harness) applyPolicy(text string, version int) {
 	s.Helper()
 	body, _ := json.Marshal(map[string]string{"text": text})
-	record := holdfast.Record{Room: "policy", Name: "current", Version: version, Body: body}
-	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{record}}); err != nil {
+	record := store.Record{Namespace: "policy", Name: "current", Version: version, Body: body}
+	if err := s.store.Apply(context.Background(), store.Change{Records: []store.Record{record}}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -53,12 +54,12 @@ func TestAHandlerCanHoldItsWholeDependencyForAWhile(t *testing.T) {
 				return failure.HoldDependency(failure.WithCode(errFailed, "RATE_LIMITED"), 5*time.Minute)
 			}
 			return nil
-		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Dependency: "gateway", Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		s.enqueue()
 		s.waitUntil("the first call", func() bool { return runs.count() == 1 })
 		time.Sleep(time.Second)
 		s.enqueueAll(20)
-		hold := s.hold(holdfast.SourceHandler)
+		hold := s.hold(store.SourceHandler)
 		if hold == nil || hold.Dependency != "gateway" || !strings.Contains(hold.Reason, "RATE_LIMITED") {
 			t.Fatalf("hold %+v", hold)
 		}
@@ -75,7 +76,7 @@ func TestNoRetriesAreMadeWithinAWindow(t *testing.T) {
 	inBubble(t, func(s *harness) { // the bubble's time begins at midnight UTC
 		var runs starts
 		text := `queues: {default: {no_retries: [{from: "00:00", to: "01:00", zone: UTC}]}}`
-		s.startWorker(engine.Config{Policies: set(s, text)}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Minute)}}))
+		s.startWorker(engine.Config{Policies: set(s, text)}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Minute)}}))
 		time.Sleep(5 * time.Second)
 		began := time.Now()
 		id := s.enqueue()
@@ -102,7 +103,7 @@ func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
 				others.mark()
 			}
 			return errFailed
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(10 * time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(10 * time.Second)}}))
 		s.enqueueAll(5, func(d *holdfast.Draft) { d.Owner = "acme" })
 		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "other" })
 		time.Sleep(30 * time.Minute)
@@ -112,7 +113,7 @@ func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
 		before := runs.count()
 		time.Sleep(10 * time.Second)
 		expect(s, "a first attempt is let through", runs.count(), before+1)
-		hold := s.hold(holdfast.SourceBudget)
+		hold := s.hold(store.SourceBudget)
 		if hold == nil || hold.Owner != "acme" || !hold.Retries {
 			t.Fatalf("hold %+v", hold)
 		}
@@ -130,12 +131,12 @@ func TestAnOwnersBudgetIsNeverExceededHoweverManyWorkersThereAre(t *testing.T) {
 				runs.mark()
 				time.Sleep(time.Second) // many run at once
 				return errFailed
-			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(0)}}))
+			}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(0)}}))
 		}
 		s.enqueueAll(20, func(d *holdfast.Draft) { d.Owner = "acme" })
 		time.Sleep(10 * time.Minute)
 		expect(s, "attempts of 20 jobs with 3 retries a day", runs.count(), 23)
-		hold := s.hold(holdfast.SourceBudget)
+		hold := s.hold(store.SourceBudget)
 		if hold == nil || hold.Owner != "acme" || !strings.Contains(hold.Reason, "3 of 3 retries today") {
 			t.Fatalf("hold %+v", hold)
 		}
@@ -153,7 +154,7 @@ func TestARetryThatDoesNotStartIsGivenBackToItsOwnersBudget(t *testing.T) {
 				return failure.Snooze(time.Minute)
 			}
 			return errFailed
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(time.Second)}}))
 		s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		time.Sleep(time.Hour)
 		expect(s, "attempts: the first, three that were released for free, and one retry", runs.count(), 5)
@@ -163,12 +164,12 @@ func TestARetryThatDoesNotStartIsGivenBackToItsOwnersBudget(t *testing.T) {
 func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var runs starts
-		s.startWorker(engine.Config{Slots: 8}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Second)}}))
+		s.startWorker(engine.Config{Slots: 8}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Second)}}))
 		expect(s, "failures before", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
 		s.applyPolicy("kinds: {note: {max_attempts: 4, limit: {at_most: 3}}}\nowners: {acme: {share: 3}}", 0)
 		time.Sleep(3 * time.Second)
 		expect(s, "failures after", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
-		if hold := s.hold(holdfast.SourceLimit); hold == nil || hold.AtMost != 3 || hold.Kind != "note" {
+		if hold := s.hold(store.SourceLimit); hold == nil || hold.AtMost != 3 || hold.Kind != "note" {
 			t.Errorf("hold %+v", hold)
 		}
 		shares, _ := s.store.Records(context.Background(), "share")
@@ -181,7 +182,7 @@ func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testin
 		s.applyPolicy("kinds: {note: {max_attempts: 3}}", 2)
 		time.Sleep(3 * time.Second)
 		expect(s, "failures in the end", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 3)
-		if hold := s.hold(holdfast.SourceLimit); hold != nil {
+		if hold := s.hold(store.SourceLimit); hold != nil {
 			t.Errorf("a limit that the policy does not name any more: %+v", hold)
 		}
 	})
@@ -225,12 +226,12 @@ func TestAMissedStartDeadlineIsReportedOnce(t *testing.T) {
 		}
 		var runs starts
 		for range 2 {
-			s.startWorker(engine.Config{Breached: breached}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
+			s.startWorker(engine.Config{OnDeadlineMissed: breached}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
 		}
 		id := s.enqueue()
 		kept := s.enqueue(func(d *holdfast.Draft) { d.RetryWithin = time.Hour })
 		s.waitUntil("the first attempts", func() bool { return runs.count() == 2 })
-		if err := s.store.Pause(context.Background(), holdfast.Hold{Queue: "default", For: 5 * time.Minute, Actor: "ada"}); err != nil {
+		if err := s.store.Pause(context.Background(), store.Hold{Queue: "default", For: 5 * time.Minute, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		s.waitForState(id, holdfast.Failed)
@@ -245,7 +246,7 @@ func TestAMissedStartDeadlineIsReportedOnce(t *testing.T) {
 func TestRetriesThatNeverHelpAreGivenUpEarly(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var runs starts
-		learned := engine.Kind{Policy: failure.Policy{MaxAttempts: 4, Learned: true, Backoff: failure.Fixed(time.Second)}}
+		learned := engine.KindOptions{Policy: failure.Policy{MaxAttempts: 4, Learned: true, Backoff: failure.Fixed(time.Second)}}
 		w := s.startWorker(engine.Config{Slots: 50}, handleNotes(failing(&runs), learned))
 		s.enqueueAll(400)
 		s.waitUntil("experience", func() bool { return s.countJobs(holdfast.Failed) == 400 })
@@ -268,10 +269,10 @@ func TestABreakersChangeWhoseAnswerIsLostCountsOnce(t *testing.T) {
 			inBubble(t, func(s *harness) {
 				g := &gateway{}
 				var told moves
-				cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: "Keep", N: n + 1, After: after})
+				cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: "Apply", N: n + 1, After: after})
 				g.down.Store(true)
 				s.enqueueAll(12)
-				s.startWorkerOn(cut, engine.Config{Slots: 1, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Hour)}))
+				s.startWorkerOn(cut, engine.Config{Slots: 1, OnBreakerChange: told.moved}, g.calling(failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Hour)}))
 				s.waitForBreaker("gateway", breaker.Open)
 				time.Sleep(10 * time.Second)
 				c := s.readBreaker("gateway")

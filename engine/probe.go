@@ -46,7 +46,7 @@ func (e *Engine) leaseProbe(d *dependency, next *breakerRecord, cfg dependencyCo
 		g.ended, g.ok = true, r.ok
 	}
 	if !mine || next.ProbingUntil.Sub(now) < e.cfg.Lease/2 {
-		next.Circuit, g.acquired = cfg.Breaker.Guard(next.Circuit, e.worker, e.cfg.Lease, now)
+		next.Snapshot, g.acquired = cfg.Breaker.Guard(next.Snapshot, e.worker, e.cfg.Lease, now)
 	}
 	return g
 }

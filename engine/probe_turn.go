@@ -9,6 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -62,7 +63,7 @@ func isClosed(c *breakerRecord) bool {
 // publishProbes makes visible to checkStart which jobs have probed and, for a closed breaker, whether the last call that other processes made has failed.
 func (e *Engine) publishProbes(d *dependency, c *breakerRecord) {
 	if !isClosed(c) {
-		cfg := e.dependencyConfig(d).Breaker.Filled()
+		cfg := e.dependencyConfig(d).Breaker.WithDefaults()
 		d.probeOrder.Store(&probeOrder{probed: c.Probed, turn: min(probeTurn, cfg.OpenFor/30), perTurn: cfg.Probes, maxWait: cfg.OpenMax / 2})
 		return
 	}
@@ -167,7 +168,7 @@ func (e *Engine) updateBreakers() {
 }
 
 // redecide decides again on the outcomes that needed the breakers, now that these are up to date.
-func (e *Engine) redecide(outcomes []*outcome, settlements []holdfast.Settlement) {
+func (e *Engine) redecide(outcomes []*outcome, settlements []store.Settlement) {
 	for i, o := range outcomes {
 		if e.needsBreaker(o) {
 			settlements[i] = e.prepareSettlement(o)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxSweep limits how many leases one store call takes over.
@@ -34,7 +35,7 @@ func (e *Engine) reclaim(ctx context.Context) error {
 
 // sweep takes over leases until the store has no more, and queues the outcome of each for settling. It stops at the same number of unsettled outcomes
 // as claiming does.
-func (e *Engine) sweep(ctx context.Context, take func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), outcomeOf func(*attempt) failure.Outcome) error {
+func (e *Engine) sweep(ctx context.Context, take func(context.Context, store.Claim) ([]store.Lease, error), outcomeOf func(*attempt) failure.Outcome) error {
 	for ctx.Err() == nil && e.leases.unsettledCount() < maxUnsettled {
 		asked := time.Now()
 		leases, err := e.take(take)
@@ -54,10 +55,10 @@ func (e *Engine) sweep(ctx context.Context, take func(context.Context, holdfast.
 	return nil
 }
 
-func (e *Engine) take(take func(context.Context, holdfast.Claim) ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
+func (e *Engine) take(take func(context.Context, store.Claim) ([]store.Lease, error)) ([]store.Lease, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	return take(ctx, holdfast.Claim{Worker: e.worker, Limit: maxSweep, Lease: e.cfg.Lease})
+	return take(ctx, store.Claim{Worker: e.worker, Limit: maxSweep, Lease: e.cfg.Lease})
 }
 
 // hasLocalAttempt reports whether this process itself claimed the job and still holds that lease, as opposed to one it has taken over.

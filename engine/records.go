@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // records reads the records of a room. It also updates the store's clock as this process knows it.
-func (e *Engine) records(room string) ([]holdfast.Record, error) {
+func (e *Engine) records(room string) ([]store.Record, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	records, err := e.store.Records(ctx, room)
@@ -21,7 +21,7 @@ func (e *Engine) records(room string) ([]holdfast.Record, error) {
 }
 
 // holds returns all holds.
-func (e *Engine) holds() ([]holdfast.Hold, error) {
+func (e *Engine) holds() ([]store.Hold, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Holds(ctx)
@@ -29,10 +29,10 @@ func (e *Engine) holds() ([]holdfast.Hold, error) {
 
 // keepChange writes a change. ErrConflict means that a record has another version than the change expects: another process was first, and the caller
 // reads the record again or leaves it to that process. A stop of the engine does not cancel the call.
-func (e *Engine) keepChange(c holdfast.Change) error {
+func (e *Engine) keepChange(c store.Change) error {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	return e.store.Keep(ctx, c)
+	return e.store.Apply(ctx, c)
 }
 
 // clip cuts a text to at most limit bytes, without splitting a character.

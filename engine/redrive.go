@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -42,7 +43,7 @@ func (e *Engine) redrives(context.Context) error {
 
 // redriveStep carries out what was planned before, then plans the next jobs and carries that out. The plan is saved before it is carried out, and carrying it out is
 // idempotent, so each dead letter is redriven once, whichever process is killed when.
-func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
+func (e *Engine) redriveStep(r store.Record, p redrive.Progress) error {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	if len(p.Pending) > 0 {
@@ -50,7 +51,7 @@ func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
 		if err != nil {
 			return err
 		}
-		p = p.Stepped(refused)
+		p = p.AfterStep(refused)
 	}
 	counts, err := e.store.Redriven(ctx, p.ID)
 	if err != nil {
@@ -70,7 +71,7 @@ func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
 		return err
 	}
 	signal(e.claimSignal)
-	_, err = e.keepRedrive(r, next.State, next.Stepped(refused))
+	_, err = e.keepRedrive(r, next.State, next.AfterStep(refused))
 	return err
 }
 
@@ -111,15 +112,15 @@ func (e *Engine) redriveJobs(ctx context.Context, p redrive.Progress) (refused [
 }
 
 // keepRedrive saves the progress of a redrive, with an event if its state has changed.
-func (e *Engine) keepRedrive(r holdfast.Record, was redrive.State, p redrive.Progress) (holdfast.Record, error) {
+func (e *Engine) keepRedrive(r store.Record, was redrive.State, p redrive.Progress) (store.Record, error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return r, err
 	}
 	r.Body = body
-	c := holdfast.Change{Records: []holdfast.Record{r}}
+	c := store.Change{Records: []store.Record{r}}
 	if p.State != was {
-		c.Events = []holdfast.Event{{Subject: "redrive/" + p.ID.String(), Name: string(p.State), Actor: actorSystem, Reason: clip(p.Why, 1000)}}
+		c.Events = []store.Event{{Subject: "redrive/" + p.ID.String(), Name: string(p.State), Actor: actorSystem, Reason: clip(p.Why, 1000)}}
 	}
 	if err := e.keepChange(c); err != nil {
 		return r, err

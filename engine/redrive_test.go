@@ -11,11 +11,12 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
 // startRedrive starts a redrive, as an operator does.
-func (s *harness) startRedrive(o redrive.Order) holdfast.ID {
+func (s *harness) startRedrive(o redrive.Spec) holdfast.ID {
 	s.Helper()
 	o.Actor = "ada"
 	if err := o.Check(); err != nil {
@@ -23,8 +24,8 @@ func (s *harness) startRedrive(o redrive.Order) holdfast.ID {
 	}
 	id := holdfast.NewID()
 	body, _ := json.Marshal(redrive.Start(id, o, time.Now()))
-	record := holdfast.Record{Room: "redrive", Name: id.String(), Body: body}
-	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{record}}); err != nil {
+	record := store.Record{Namespace: "redrive", Name: id.String(), Body: body}
+	if err := s.store.Apply(context.Background(), store.Change{Records: []store.Record{record}}); err != nil {
 		s.Fatal(err)
 	}
 	return id
@@ -79,7 +80,7 @@ func TestARedriveSendsACanaryFirstAndThenTheRestAtItsPace(t *testing.T) {
 		work := s.deadLetters(300, &repaired, &runs)
 		repaired.Store(true)
 		before, began := runs.count(), time.Now()
-		id := s.startRedrive(redrive.Order{All: true, Canary: 5, PerSecond: 10})
+		id := s.startRedrive(redrive.Spec{All: true, Canary: 5, PerSecond: 10})
 		for range 2 {
 			s.startWorker(engine.Config{Slots: 20}, work)
 		}
@@ -99,7 +100,7 @@ func TestARedriveStopsWhenItsCanaryFailsAgain(t *testing.T) {
 		var runs starts
 		work := s.deadLetters(100, &repaired, &runs)
 		before := runs.count()
-		id := s.startRedrive(redrive.Order{Filter: holdfast.Filter{Kind: "note"}, Canary: 5, StopAbove: 0.2})
+		id := s.startRedrive(redrive.Spec{Filter: store.Filter{Kind: "note"}, Canary: 5, StopAbove: 0.2})
 		s.startWorker(engine.Config{Slots: 20}, work)
 		p := s.waitForRedrive(id, redrive.Stopped)
 		expect(s, "handlers that ran", runs.count()-before, 5)
@@ -117,8 +118,8 @@ func TestARedriveWhoseProcessIsKilledIsFinishedByAnotherAndTakesEachJobOnce(t *t
 			var runs starts
 			work := s.deadLetters(60, &repaired, &runs)
 			before := runs.count()
-			id := s.startRedrive(redrive.Order{All: true, PerSecond: 20, Patch: json.RawMessage(`{"text":"patched"}`), Reason: "bad texts"})
-			cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: []string{"Redrive", "Keep"}[n%2], N: 1 + n/4, After: n/2%2 == 1, Always: true})
+			id := s.startRedrive(redrive.Spec{All: true, PerSecond: 20, Patch: json.RawMessage(`{"text":"patched"}`), Reason: "bad texts"})
+			cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: []string{"Redrive", "Apply"}[n%2], N: 1 + n/4, After: n/2%2 == 1, Always: true})
 			first := s.startWorkerOn(cut, engine.Config{Slots: 20}, work)
 			time.Sleep(3 * time.Second)
 			first.crash(cut)
@@ -128,7 +129,7 @@ func TestARedriveWhoseProcessIsKilledIsFinishedByAnotherAndTakesEachJobOnce(t *t
 			if ran := runs.count() - before; ran < 60 {
 				t.Errorf("%d handlers ran", ran)
 			}
-			jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{Redrive: id, Limit: 200})
+			jobs, _, err := s.store.Jobs(context.Background(), store.Filter{Redrive: id, Limit: 200})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,24 +8,25 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Report is the outcome of an attempt that a remote worker made, such as one in another language. Lease is the lease as it was claimed. If the outcome
+// A RemoteReport is the outcome of an attempt that a remote worker made, such as one in another language. Lease is the lease as it was claimed. If the outcome
 // does not contain how long the attempt took or how old the generation is, both are derived from the lease.
-type Report struct {
-	Lease   holdfast.Lease
+type RemoteReport struct {
+	Lease   store.Lease
 	Outcome failure.Outcome
 
 	Rationed bool // this lease was returned by Ration
 }
 
-// Judge settles the outcomes of attempts that remote workers made, exactly as if this engine had made them. answers holds one entry for each report: nil
+// SettleReports settles the outcomes of attempts that remote workers made, exactly as if this engine had made them. answers holds one entry for each report: nil
 // if its settlement is written, ErrLeaseLost if another worker has the job. An err means that nothing was written or that the result is unknown:
 // the caller should report again. Reporting again is safe: a settlement that was written before is answered with nil and counted once.
 //
 // A kind without a handler here uses the engine's rules and the policy for its name. Judge works only while the engine runs; otherwise it returns
 // ErrUnavailable. It is safe for concurrent use.
-func (e *Engine) Judge(ctx context.Context, reports []Report) (answers []error, err error) {
+func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (answers []error, err error) {
 	if !e.remote.begin() {
 		return nil, notAccepting("this engine is not running")
 	}
@@ -40,7 +41,7 @@ func (e *Engine) Judge(ctx context.Context, reports []Report) (answers []error, 
 		return nil, err
 	}
 	var outcomes []*outcome
-	var settlements []holdfast.Settlement
+	var settlements []store.Settlement
 	var which []int
 	for i := range reports {
 		o := e.remoteOutcome(&reports[i])
@@ -61,7 +62,7 @@ func (e *Engine) Judge(ctx context.Context, reports []Report) (answers []error, 
 }
 
 // settleNew settles the outcomes that are not known to be settled, and records their effects.
-func (e *Engine) settleNew(ctx context.Context, outcomes []*outcome, settlements []holdfast.Settlement) ([]error, error) {
+func (e *Engine) settleNew(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) ([]error, error) {
 	if len(outcomes) == 0 {
 		return nil, nil
 	}
@@ -78,7 +79,7 @@ func (e *Engine) settleNew(ctx context.Context, outcomes []*outcome, settlements
 }
 
 func notAccepting(why string) error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
 }
 
 // callerContext returns the context of store calls for a caller. It ends when the caller's ends, after a lease, or when the engine gives up on the store.
@@ -102,8 +103,8 @@ func (e *Engine) waitForPolicy(ctx context.Context) error {
 }
 
 // remoteOutcome makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.
-func (e *Engine) remoteOutcome(r *Report) *outcome {
-	leases := []holdfast.Lease{r.Lease}
+func (e *Engine) remoteOutcome(r *RemoteReport) *outcome {
+	leases := []store.Lease{r.Lease}
 	a := e.newAttempts(leases, time.Now())[0]
 	if a.kind == nil {
 		e.remote.rememberKind(a.lease.Kind)
@@ -151,12 +152,12 @@ func ran(event failure.Event) bool {
 // updateBreakersFirst does for reports what settle does for local attempts: where a breaker may change the verdict on a failed call, it updates the
 // breakers while the lease is still held, and decides again. First it asks the store whether the lease is held, because a report whose lease is
 // lost must not move a breaker.
-func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, settlements []holdfast.Settlement) error {
+func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) error {
 	var probes []*outcome
-	var notes []holdfast.Note
+	var notes []store.Note
 	for _, o := range outcomes {
 		if l := o.attempt.lease; e.needsBreaker(o) {
-			probes, notes = append(probes, o), append(notes, holdfast.Note{Batch: l.Batch, Job: l.ID, Token: l.Token})
+			probes, notes = append(probes, o), append(notes, store.Note{Batch: l.Batch, Job: l.ID, Token: l.Token})
 		}
 	}
 	if len(probes) == 0 {
@@ -177,7 +178,7 @@ func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, s
 }
 
 // settleReports makes one call. Unlike the engine, a remote worker repeats its report itself.
-func (e *Engine) settleReports(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (e *Engine) settleReports(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers, err := e.store.Settle(ctx, settlements)
 	if err == nil && len(answers) != len(settlements) {
 		err = fmt.Errorf("the store gave %d answers to %d settlements", len(answers), len(settlements))
@@ -189,7 +190,7 @@ func (e *Engine) settleReports(ctx context.Context, settlements []holdfast.Settl
 // replaces their answers.
 func (e *Engine) settleRejected(ctx context.Context, outcomes []*outcome, answers []error) {
 	var which []int
-	var instead []holdfast.Settlement
+	var instead []store.Settlement
 	for i, answer := range answers {
 		if rejected(answer) {
 			which, instead = append(which, i), append(instead, e.settleRejection(outcomes[i], answer))

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestReportedRetriesAreChargedToTheirOwner(t *testing.T) {
@@ -23,8 +24,8 @@ func TestReportedRetriesAreChargedToTheirOwner(t *testing.T) {
 		for range 3 { // a first attempt and two retries
 			s.judge(w, returned(s.claimRemote(1)[0], errFailed))
 		}
-		s.waitUntil("the budget to be used up", func() bool { return s.hold(holdfast.SourceBudget) != nil })
-		expect(s, "whose retries wait", s.hold(holdfast.SourceBudget).Owner, "acme")
+		s.waitUntil("the budget to be used up", func() bool { return s.hold(store.SourceBudget) != nil })
+		expect(s, "whose retries wait", s.hold(store.SourceBudget).Owner, "acme")
 	})
 }
 
@@ -32,35 +33,35 @@ func TestRetriesClaimedByRemoteWorkersAreCountedBeforeTheyStart(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		w := s.startWorker(engine.Config{Policies: set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 3}}}")})
 		s.enqueueAll(5, func(d *holdfast.Draft) { d.Queue, d.Owner = far, "acme" })
-		report := func(leases []holdfast.Lease, o failure.Outcome) {
-			var reports []engine.Report
+		report := func(leases []store.Lease, o failure.Outcome) {
+			var reports []engine.RemoteReport
 			for _, l := range leases {
-				reports = append(reports, engine.Report{Lease: l, Outcome: o, Rationed: true})
+				reports = append(reports, engine.RemoteReport{Lease: l, Outcome: o, Rationed: true})
 			}
 			s.judge(w, reports...)
 		}
 		failed := failure.Outcome{Event: failure.Returned, Err: errFailed}
-		first := w.Ration(context.Background(), s.claimRemote(5))
+		first := w.ReserveRetries(context.Background(), s.claimRemote(5))
 		expect(s, "first attempts that may go", len(first), 5)
 		report(first, failed)
 		retries := s.claimRemote(5)
-		allowed := w.Ration(context.Background(), retries)
+		allowed := w.ReserveRetries(context.Background(), retries)
 		expect(s, "retries that may go", len(allowed), 3)
 		report(allowed[:1], failure.Outcome{Event: failure.Interrupted}) // the retry is given back to the budget
 		report(allowed[1:], failed)
 		s.waitUntil("one more to go", func() bool {
-			more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
+			more, err := s.store.Claim(context.Background(), store.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
 			if err != nil {
 				s.Fatal(err)
 			}
-			allowed = w.Ration(context.Background(), more)
+			allowed = w.ReserveRetries(context.Background(), more)
 			return len(allowed) > 0
 		})
 		expect(s, "retries that may go after one was given back", len(allowed), 1)
 		report(allowed, failed)
 		time.Sleep(time.Minute)
-		more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
-		if err != nil || len(w.Ration(context.Background(), more)) > 0 {
+		more, err := s.store.Claim(context.Background(), store.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
+		if err != nil || len(w.ReserveRetries(context.Background(), more)) > 0 {
 			t.Errorf("a fourth retry is let through: %v, %v", more, err)
 		}
 		for _, l := range retries {
@@ -77,7 +78,7 @@ func TestLearnedPoliciesUseExperienceWithReportsToo(t *testing.T) {
 		w := s.startWorker(engine.Config{Policies: policies})
 		s.enqueueAll(400, onRemoteQueue)
 		for range 4 {
-			var reports []engine.Report
+			var reports []engine.RemoteReport
 			for _, lease := range s.claimRemote(400) {
 				reports = append(reports, returned(lease, errFailed))
 			}
@@ -98,17 +99,17 @@ func TestAReportWhoseSettlementTheStoreRejectsFailsOnlyItsJob(t *testing.T) {
 		odd := s.enqueue(onRemoteQueue)
 		even := s.enqueue(onRemoteQueue)
 		leases := s.claimRemote(2)
-		store := &misbehavingStore{Store: s.store}
+		db := &misbehavingStore{Store: s.store}
 		refused := false
-		store.settle = func(all []holdfast.Settlement) ([]error, error) {
+		db.settle = func(all []store.Settlement) ([]error, error) {
 			if refused {
 				return nil, nil
 			}
 			refused = true
 			answers, err := s.store.Settle(context.Background(), all[1:])
-			return append([]error{&holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}}, answers...), err
+			return append([]error{&holdfast.Error{Err: holdfast.ErrInvalid, Message: "senseless"}}, answers...), err
 		}
-		w := s.startWorkerOn(store, engine.Config{})
+		w := s.startWorkerOn(db, engine.Config{})
 		expect(s, "answers", errors.Join(s.judge(w, returned(leases[0], nil), returned(leases[1], nil))...), nil)
 		expect(s, "the one", s.job(odd).State, holdfast.Failed)
 		expect(s, "its code", code(s.job(odd)), "SYSTEM_ERROR")
@@ -147,14 +148,14 @@ func TestAStopWaitsForReportsUnderWay(t *testing.T) {
 		id := s.enqueue(onRemoteQueue)
 		report := returned(s.claimRemote(1)[0], nil)
 		gate := make(chan struct{})
-		store := &misbehavingStore{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) { <-gate; return nil, nil }}
+		db := &misbehavingStore{Store: s.store, settle: func([]store.Settlement) ([]error, error) { <-gate; return nil, nil }}
 		var told ends
-		w := s.startWorkerOn(store, engine.Config{Ended: told.told})
+		w := s.startWorkerOn(db, engine.Config{OnAttemptEnd: told.told})
 		s.judge(w)
 		var answers []error
 		var err error
 		var judging sync.WaitGroup
-		judging.Go(func() { answers, err = w.Judge(context.Background(), []engine.Report{report}) })
+		judging.Go(func() { answers, err = w.SettleReports(context.Background(), []engine.RemoteReport{report}) })
 		synctest.Wait()
 		judging.Go(w.stop)
 		synctest.Wait()
@@ -179,7 +180,7 @@ func TestConcurrentReportsAreAllSettled(t *testing.T) {
 				if i%2 == 0 {
 					outcome = failure.Outcome{Event: failure.Panicked, Err: errFailed}
 				}
-				answers, err := w.Judge(context.Background(), []engine.Report{{Lease: lease, Outcome: outcome}})
+				answers, err := w.SettleReports(context.Background(), []engine.RemoteReport{{Lease: lease, Outcome: outcome}})
 				if err != nil || answers[0] != nil {
 					t.Errorf("Judge: %v, %v", answers, err)
 				}
@@ -196,8 +197,8 @@ func TestAReportWithoutTheFactsOfItsLeaseIsSettled(t *testing.T) {
 		w := s.startWorker(engine.Config{})
 		id := s.enqueue(onRemoteQueue)
 		lease := s.claimRemote(1)[0]
-		bare := holdfast.Lease{Job: holdfast.Job{ID: lease.ID, Token: lease.Token, Kind: lease.Kind}, Batch: lease.Batch}
-		expect(s, "answer", s.judge(w, engine.Report{Lease: bare, Outcome: failure.Outcome{Event: failure.TimedOut}})[0], nil)
+		bare := store.Lease{Job: holdfast.Job{ID: lease.ID, Token: lease.Token, Kind: lease.Kind}, Batch: lease.Batch}
+		expect(s, "answer", s.judge(w, engine.RemoteReport{Lease: bare, Outcome: failure.Outcome{Event: failure.TimedOut}})[0], nil)
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "code", code(job), "TIMEOUT")

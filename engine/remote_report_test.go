@@ -16,6 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -25,11 +26,11 @@ const far = "far"
 func onRemoteQueue(d *holdfast.Draft) { d.Queue = far }
 
 // claimRemote claims jobs as a remote worker does.
-func (s *harness) claimRemote(n int) []holdfast.Lease {
+func (s *harness) claimRemote(n int) []store.Lease {
 	s.Helper()
-	var leases []holdfast.Lease
+	var leases []store.Lease
 	s.waitUntil("jobs to claim", func() bool {
-		more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: n - len(leases), Start: n, Lease: time.Minute})
+		more, err := s.store.Claim(context.Background(), store.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: n - len(leases), Start: n, Lease: time.Minute})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -39,15 +40,15 @@ func (s *harness) claimRemote(n int) []holdfast.Lease {
 	return leases
 }
 
-func returned(l holdfast.Lease, err error) engine.Report {
-	return engine.Report{Lease: l, Outcome: failure.Outcome{Event: failure.Returned, Err: err}}
+func returned(l store.Lease, err error) engine.RemoteReport {
+	return engine.RemoteReport{Lease: l, Outcome: failure.Outcome{Event: failure.Returned, Err: err}}
 }
 
 // judge reports outcomes and expects no error besides those of single reports.
-func (s *harness) judge(w *worker, reports ...engine.Report) []error {
+func (s *harness) judge(w *worker, reports ...engine.RemoteReport) []error {
 	s.Helper()
 	synctest.Wait() // a worker that was just started is running now
-	answers, err := w.Judge(context.Background(), reports)
+	answers, err := w.SettleReports(context.Background(), reports)
 	if err != nil || len(answers) != len(reports) {
 		s.Fatalf("Judge of %d reports: %v, %v", len(reports), answers, err)
 	}
@@ -55,28 +56,28 @@ func (s *harness) judge(w *worker, reports ...engine.Report) []error {
 	return answers
 }
 
-// ends collects the calls of Config.Ended.
+// ends collects the calls of Config.OnAttemptEnd.
 type ends struct {
 	mu  sync.Mutex
-	all []engine.End
+	all []engine.AttemptEnd
 }
 
-func (e *ends) told(end engine.End) {
+func (e *ends) told(end engine.AttemptEnd) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, end)
 }
 
-func (e *ends) list() []engine.End {
+func (e *ends) list() []engine.AttemptEnd {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]engine.End(nil), e.all...)
+	return append([]engine.AttemptEnd(nil), e.all...)
 }
 
 func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var told ends
-		w := s.startWorker(engine.Config{Ended: told.told, Policies: set(s, "kinds:\n  note:\n    max_attempts: 2\n    backoff: {shape: fixed, delay: 30s}\n")})
+		w := s.startWorker(engine.Config{OnAttemptEnd: told.told, Policies: set(s, "kinds:\n  note:\n    max_attempts: 2\n    backoff: {shape: fixed, delay: 30s}\n")})
 		id := s.enqueue(onRemoteQueue)
 		lease := s.claimRemote(1)[0]
 		time.Sleep(4 * time.Second)
@@ -98,18 +99,18 @@ func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
 		expect(s, "left after the first", all[0].Left, 1)
 		expect(s, "second end", all[1].To, holdfast.Failed)
 		expect(s, "its number", all[1].Attempt, 2)
-		expect(s, "the trend of its queue", s.trend(far), holdfast.Trend{Queue: far, Failed: 1, Retried: 1})
+		expect(s, "the trend of its queue", s.trend(far), store.Trend{Queue: far, Failed: 1, Retried: 1})
 	})
 }
 
 func TestAReportThatSaysNeverRetryIsADeadLetterAndOneThatCompletedKeepsItsResult(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		failed := make(chan string, 10)
-		w := s.startWorker(engine.Config{Failed: func(_ context.Context, _ holdfast.Job, f holdfast.Failure) { failed <- f.Code }})
+		w := s.startWorker(engine.Config{OnJobFailed: func(_ context.Context, _ holdfast.Job, f holdfast.Failure) { failed <- f.Code }})
 		bad, good := s.enqueue(onRemoteQueue), s.enqueue(onRemoteQueue)
 		leases := s.claimRemote(2)
 		answers := s.judge(w, returned(leases[0], failure.NeverRetry(failure.WithCode(errFailed, "NOT_FOUND"))),
-			engine.Report{Lease: leases[1], Outcome: failure.Outcome{Event: failure.Returned, Result: json.RawMessage(`{"ok":true}`)}})
+			engine.RemoteReport{Lease: leases[1], Outcome: failure.Outcome{Event: failure.Returned, Result: json.RawMessage(`{"ok":true}`)}})
 		expect(s, "answers", errors.Join(answers...), nil)
 		expect(s, "the bad one", s.job(bad).State, holdfast.Failed)
 		expect(s, "code passed to the hook", <-failed, "NOT_FOUND")
@@ -122,7 +123,7 @@ func TestFiveBadReportsOfADependencyOpenItsBreaker(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		cfg := engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 5, OpenFor: 20 * time.Second}}}}
 		var before breaker.State // the state of the breaker when an attempt is settled
-		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func([]store.Settlement) ([]error, error) {
 			before = s.readBreaker("gateway").State
 			return nil, nil
 		}}, cfg)
@@ -132,7 +133,7 @@ func TestFiveBadReportsOfADependencyOpenItsBreaker(t *testing.T) {
 			s.judge(w, returned(lease, errGateway))
 		}
 		s.waitForBreaker("gateway", breaker.Open)
-		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 2, Start: 2, Lease: time.Minute})
+		leases, err := s.store.Claim(context.Background(), store.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 2, Start: 2, Lease: time.Minute})
 		if err != nil || len(leases) != 0 {
 			t.Fatalf("claimed behind an open breaker: %d, %v", len(leases), err)
 		}
@@ -145,7 +146,7 @@ func TestFiveBadReportsOfADependencyOpenItsBreaker(t *testing.T) {
 func TestAStaleReportChangesNothing(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var told ends
-		w := s.startWorker(engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 1}}}})
+		w := s.startWorker(engine.Config{OnAttemptEnd: told.told, Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 1}}}})
 		id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
 		lease := s.claimRemote(1)[0]
 		s.waitUntil("the job to be reclaimed", func() bool { return s.job(id).State == holdfast.Queued })
@@ -155,7 +156,7 @@ func TestAStaleReportChangesNothing(t *testing.T) {
 			t.Errorf("a stale report: %v, want ErrLeaseLost", answer)
 		}
 		expect(s, "calls of Ended", len(told.list()), before)
-		expect(s, "of the lost worker", told.list()[0].Charge, holdfast.ChargeCrash)
+		expect(s, "of the lost worker", told.list()[0].Charge, store.ChargeCrash)
 		time.Sleep(5 * time.Second)
 		expect(s, "breaker", s.readBreaker("gateway").State, "")
 		expect(s, "failures", s.job(id).Failures, 0)
@@ -170,7 +171,7 @@ func TestAReportedSnoozeIsFree(t *testing.T) {
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "failures", job.Failures, 0)
-		expect(s, "interrupts", job.Interrupts, 1)
+		expect(s, "interrupts", job.Releases, 1)
 		expect(s, "next in", job.DueAt.Sub(job.AsOf).Round(time.Second), time.Minute)
 	})
 }
@@ -179,12 +180,12 @@ func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		inBubble(t, func(s *harness) {
 			var told ends
-			w := s.startWorkerOn(s.faulty, engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {}}})
+			w := s.startWorkerOn(s.faulty, engine.Config{OnAttemptEnd: told.told, Dependencies: map[string]engine.Dependency{"gateway": {}}})
 			id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
 			report := returned(s.claimRemote(1)[0], errGateway)
 			s.judge(w) // waits until the engine accepts reports
 			s.faulty.Plan(storetest.Fault{Verb: "Settle", After: after})
-			if _, err := w.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
+			if _, err := w.SettleReports(context.Background(), []engine.RemoteReport{report}); !errors.Is(err, holdfast.ErrUnavailable) {
 				t.Fatalf("the first time: %v", err)
 			}
 			s.faulty.Plan()
@@ -207,9 +208,9 @@ func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
 }
 
 // slowRecordsStore is a store that answers slowly when the policy is read.
-type slowRecordsStore struct{ holdfast.Store }
+type slowRecordsStore struct{ store.Store }
 
-func (u slowRecordsStore) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+func (u slowRecordsStore) Records(ctx context.Context, room string) ([]store.Record, error) {
 	if room == "policy" {
 		time.Sleep(3 * time.Second)
 	}
@@ -238,7 +239,7 @@ func TestAnEngineThatIsNotRunningAcceptsNoReports(t *testing.T) {
 		w := s.startWorker(engine.Config{})
 		w.stop()
 		for _, e := range []*engine.Engine{idle, w.Engine} {
-			if _, err := e.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
+			if _, err := e.SettleReports(context.Background(), []engine.RemoteReport{report}); !errors.Is(err, holdfast.ErrUnavailable) {
 				t.Errorf("Judge: %v, want ErrUnavailable", err)
 			}
 		}
@@ -249,13 +250,13 @@ func TestTheEndedHookIsCalledOnceForEveryAttemptAndAPanicInItIsIgnored(t *testin
 	inBubble(t, func(s *harness) {
 		var told ends
 		var runs starts
-		cfg := engine.Config{Ended: func(end engine.End) { told.told(end); panic("a hook that panics") }}
+		cfg := engine.Config{OnAttemptEnd: func(end engine.AttemptEnd) { told.told(end); panic("a hook that panics") }}
 		s.startWorker(cfg, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() == 1 {
 				return errFailed
 			}
 			return nil
-		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		s.waitForState(s.enqueue(), holdfast.Complete)
 		all := told.list()
 		if len(all) != 2 || all[0].To != holdfast.Queued || all[1].To != holdfast.Complete || all[1].Attempt != 2 {
@@ -270,7 +271,7 @@ func TestTheLogLineOfAFailedCallContainsItsStatusAndTheStateOfTheBreaker(t *test
 		log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		w := s.startWorker(engine.Config{Log: log}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			return failure.With(failure.NeverRetry(errGateway), "http_status", "502")
-		}, engine.Kind{Dependency: "gateway"}))
+		}, engine.KindOptions{Dependency: "gateway"}))
 		s.waitForState(s.enqueue(), holdfast.Failed)
 		w.stop()
 		var line map[string]any

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -36,7 +37,7 @@ type attemptKey struct {
 // An attemptResult is the settled result of an attempt, as far as it is needed to recognise a repeated report.
 type attemptResult struct {
 	to     holdfast.State
-	charge holdfast.Charge
+	charge store.Charge
 	failed bool // it has a failure record
 }
 
@@ -104,9 +105,9 @@ func (r *remoteReports) isRepeat(o *outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, known := r.announced.known[o.key()]
-	crash := o.verdict.Charge == holdfast.ChargeCrash
+	crash := o.verdict.Charge == store.ChargeCrash
 	switch {
-	case !known || crash != (was.charge == holdfast.ChargeCrash):
+	case !known || crash != (was.charge == store.ChargeCrash):
 		return false
 	case was.failed && o.verdict.Failure != nil: // whether it was charged depends on a breaker, which may have changed since
 		return true

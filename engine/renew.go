@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // renew renews all leases in one call, and stops the handlers of jobs that the store reports as lost or cancelled. It runs until the last settlement is
@@ -62,7 +63,7 @@ func (e *Engine) present(validFor time.Duration) error {
 	ctx, done := e.storeContext(e.cfg.Lease / 3)
 	defer done()
 	policy := e.policy.following.Load()
-	return e.store.Present(ctx, holdfast.Presence{
+	return e.store.ReportWorker(ctx, store.WorkerInfo{
 		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.handled, Depends: e.depends(),
 		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
 	})
@@ -81,14 +82,14 @@ func (e *Engine) depends() map[string]string {
 
 // renewals lists all batches for the store, each with the jobs that run and those that wait for a slot. A lease whose outcome is known is renewed with its
 // batch but not listed: its settlement will show whether it is still held.
-func (t *leaseTable) renewals() ([]holdfast.Renewal, map[holdfast.ID]*attempt) {
+func (t *leaseTable) renewals() ([]store.Renewal, map[holdfast.ID]*attempt) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]holdfast.Renewal, 0, len(t.batches))
+	all := make([]store.Renewal, 0, len(t.batches))
 	index := make(map[holdfast.ID]int, len(t.batches))
 	for id := range t.batches {
 		index[id] = len(all)
-		all = append(all, holdfast.Renewal{Batch: id})
+		all = append(all, store.Renewal{Batch: id})
 	}
 	listed := make(map[holdfast.ID]*attempt, t.running+t.prefetched)
 	for a := range t.held {
@@ -107,7 +108,7 @@ func (t *leaseTable) renewals() ([]holdfast.Renewal, map[holdfast.ID]*attempt) {
 }
 
 // renewed extends the trusted time of the batches that the store was asked to renew. Batches that were settled meanwhile are no longer in the table.
-func (t *leaseTable) renewed(renewals []holdfast.Renewal, trustedUntil time.Time) {
+func (t *leaseTable) renewed(renewals []store.Renewal, trustedUntil time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range renewals {

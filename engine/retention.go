@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -19,15 +20,15 @@ const (
 )
 
 // DefaultRetention keeps complete and cancelled jobs for a week, and dead letters for ever.
-var DefaultRetention = []holdfast.Retain{
+var DefaultRetention = []store.RetentionRule{
 	{Name: "complete", State: holdfast.Complete, For: 7 * 24 * time.Hour},
 	{Name: "cancelled", State: holdfast.Cancelled, For: 7 * 24 * time.Hour},
-	{Name: "failed", State: holdfast.Failed, For: holdfast.Forever},
+	{Name: "failed", State: holdfast.Failed, For: store.Forever},
 }
 
 // A retentionPass scans all ended jobs once, in id order. Only the duty "retention" uses it. Times are by this process's clock.
 type retentionPass struct {
-	rules            []holdfast.Retain // as they were when the pass began
+	rules            []store.RetentionRule // as they were when the pass began
 	cursor           holdfast.ID
 	deleting         bool           // this pass also deletes dead letters, by the rules that have warned
 	spared           map[string]int // how many dead letters were spared, by rule
@@ -60,7 +61,7 @@ func (e *Engine) retain(ctx context.Context) error {
 	if !slices.Equal(rules, p.rules) {
 		e.retentionPass = retentionPass{rules: rules, shelvesCleanedAt: p.shelvesCleanedAt}
 	}
-	if !slices.ContainsFunc(rules, func(r holdfast.Retain) bool { return r.For >= 0 }) {
+	if !slices.ContainsFunc(rules, func(r store.RetentionRule) bool { return r.For >= 0 }) {
 		return nil // every rule keeps for ever
 	}
 	for ctx.Err() == nil {
@@ -73,12 +74,12 @@ func (e *Engine) retain(ctx context.Context) error {
 
 // retentionRules returns the rules that an operator applied to the store, or else those of the Config. If the applied rules cannot be decoded, it returns an error
 // and nothing is purged.
-func (c *Config) retentionRules(records []holdfast.Record) ([]holdfast.Retain, error) {
+func (c *Config) retentionRules(records []store.Record) ([]store.RetentionRule, error) {
 	for _, r := range records {
 		if r.Name != retentionRules {
 			continue
 		}
-		var rules []holdfast.Retain
+		var rules []store.RetentionRule
 		if err := json.Unmarshal(r.Body, &rules); err != nil {
 			return nil, fmt.Errorf("the retention rules in the store cannot be read; nothing is purged until they are applied again: %w", err)
 		}
@@ -90,7 +91,7 @@ func (c *Config) retentionRules(records []holdfast.Record) ([]holdfast.Retain, e
 // Purge returns p with the rules by which an engine with this Config purges: those applied to the store, or else those of the Config, without dead letters of rules
 // that have not warned long enough. The rules in p are ignored. records are those of the room "retention". A server calls it for remote workers, so that they
 // cannot choose what is purged.
-func (c Config) Purge(p holdfast.Purge, records []holdfast.Record) (holdfast.Purge, error) {
+func (c Config) Purge(p store.Purge, records []store.Record) (store.Purge, error) {
 	c.setDefaults()
 	rules, err := c.retentionRules(records)
 	if err != nil {
@@ -106,25 +107,25 @@ func (c Config) Purge(p holdfast.Purge, records []holdfast.Record) (holdfast.Pur
 	return p, nil
 }
 
-// Keep returns how long this Config keeps the entries of a shelf; holdfast.Forever means for ever.
-func (c Config) Keep(shelf string) time.Duration {
+// HistoryAge returns how long this Config keeps the entries of a shelf; store.Forever means for ever.
+func (c Config) HistoryAge(shelf string) time.Duration {
 	c.setDefaults()
 	switch shelf {
-	case holdfast.ShelfFeed:
+	case store.HistoryFeed:
 		return c.KeepFeed
-	case holdfast.ShelfTallies:
-		return c.KeepTallies
-	case holdfast.ShelfTombstones:
+	case store.HistoryCounts:
+		return c.KeepCounts
+	case store.HistoryTombstones:
 		return c.KeepTombstones
 	}
-	return c.KeepStory
+	return c.KeepStories
 }
 
 // purgeStep scans the next jobs of the pass. ended reports whether the pass is complete. A pass spares dead letters first and counts them by rule; then rules that
 // have not warned yet warn, and if some rule has warned long enough, a second pass deletes its dead letters.
-func (e *Engine) purgeStep(records []holdfast.Record) (jobs int, ended bool, err error) {
+func (e *Engine) purgeStep(records []store.Record) (jobs int, ended bool, err error) {
 	p := &e.retentionPass
-	request := holdfast.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
+	request := store.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
 	if p.deleting {
 		request.Rules = protectUnwarned(p.rules, e.cfg.warned(p.rules, records, e.clock.now()))
 	}
@@ -152,19 +153,19 @@ func (e *Engine) purgeStep(records []holdfast.Record) (jobs int, ended bool, err
 	return done.Jobs, !p.deleting, err
 }
 
-func (e *Engine) purgeOnce(request holdfast.Purge) (holdfast.Purged, error) {
+func (e *Engine) purgeOnce(request store.Purge) (store.PurgeResult, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Purge(ctx, request)
 }
 
 // protectUnwarned returns the rules such that those that may not delete dead letters yet keep failed jobs.
-func protectUnwarned(rules []holdfast.Retain, mayDelete map[string]bool) []holdfast.Retain {
-	var all []holdfast.Retain
+func protectUnwarned(rules []store.RetentionRule, mayDelete map[string]bool) []store.RetentionRule {
+	var all []store.RetentionRule
 	for _, r := range rules {
 		if r.For >= 0 && (r.State == "" || r.State == holdfast.Failed) && !mayDelete[r.Name] {
 			keep := r
-			keep.State, keep.For = holdfast.Failed, holdfast.Forever
+			keep.State, keep.For = holdfast.Failed, store.Forever
 			all = append(all, keep)
 		}
 		all = append(all, r)
@@ -174,13 +175,13 @@ func protectUnwarned(rules []holdfast.Retain, mayDelete map[string]bool) []holdf
 
 // cleanShelves deletes the old entries of each shelf: the feed, stories, counts and tombstones.
 func (e *Engine) cleanShelves(ctx context.Context) error {
-	for _, shelf := range []string{holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones} {
-		keep := e.cfg.Keep(shelf)
-		if keep == holdfast.Forever {
+	for _, shelf := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
+		keep := e.cfg.HistoryAge(shelf)
+		if keep == store.Forever {
 			continue
 		}
 		_, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) {
-			return e.store.Forget(ctx, shelf, keep, retentionScan)
+			return e.store.DeleteHistory(ctx, shelf, keep, retentionScan)
 		})
 		if err != nil {
 			return fmt.Errorf("old entries of the %s could not be deleted: %w", shelf, err)

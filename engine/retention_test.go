@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const day = 24 * time.Hour
@@ -25,7 +26,7 @@ func (s *harness) purged(id holdfast.ID) (rule string, purged bool) {
 	} else if !errors.Is(err, holdfast.ErrPurged) {
 		s.Fatal(err)
 	}
-	stones, _, err := s.store.Tombstones(context.Background(), holdfast.TombstoneFilter{Job: id})
+	stones, _, err := s.store.Tombstones(context.Background(), store.TombstoneFilter{Job: id})
 	if err != nil || len(stones) != 1 {
 		s.Fatalf("tombstones %v, %v", stones, err)
 	}
@@ -71,8 +72,8 @@ func TestCompleteJobsArePurgedAfterAWeekAndDeadLettersAreKept(t *testing.T) {
 
 func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		rules := []holdfast.Retain{
-			{Name: "audit", Kind: "audit", For: holdfast.Forever},
+		rules := []store.RetentionRule{
+			{Name: "audit", Kind: "audit", For: store.Forever},
 			{Name: "short", For: time.Minute},
 		}
 		cfg := engine.Config{Retention: rules, RetentionWarning: 5 * time.Minute}
@@ -80,7 +81,7 @@ func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.
 		audit := s.enqueue(bad, func(d *holdfast.Draft) { d.Kind = "audit" })
 		for range 2 {
 			s.startWorker(cfg, failingIfBad, func(e *engine.Engine) {
-				_ = engine.HandleRaw(e, "audit", func(context.Context, *engine.Raw) error { return failure.NeverRetry(errFailed) })
+				engine.HandleRaw(e, "audit", func(context.Context, *engine.Raw) error { return failure.NeverRetry(errFailed) })
 			})
 		}
 		time.Sleep(3 * time.Minute)
@@ -121,9 +122,9 @@ func TestAppliedRulesReplaceThoseOfTheConfigAndANewRuleWarnsAgain(t *testing.T) 
 		good, failed := s.enqueue(), s.enqueue(bad)
 		s.waitForState(failed, holdfast.Failed)
 		s.waitForState(good, holdfast.Complete)
-		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: time.Second}})
+		s.writeRecord("retention", "rules", []store.RetentionRule{{Name: "keep", State: holdfast.Complete, For: store.Forever}, {Name: "rest", For: time.Second}})
 		time.Sleep(4 * time.Minute)
-		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: 2 * time.Second}})
+		s.writeRecord("retention", "rules", []store.RetentionRule{{Name: "keep", State: holdfast.Complete, For: store.Forever}, {Name: "rest", For: 2 * time.Second}})
 		time.Sleep(4 * time.Minute)
 		if _, gone := s.purged(failed); gone {
 			t.Error("a rule that was changed did not warn anew")
@@ -140,7 +141,7 @@ func TestAppliedRulesReplaceThoseOfTheConfigAndANewRuleWarnsAgain(t *testing.T) 
 func TestUnreadableRulesPurgeNothing(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		s.writeRecord("retention", "rules", "nonsense")
-		s.startWorker(engine.Config{Retention: []holdfast.Retain{{Name: "all", For: 0}}}, failingIfBad)
+		s.startWorker(engine.Config{Retention: []store.RetentionRule{{Name: "all", For: 0}}}, failingIfBad)
 		good := s.waitForState(s.enqueue(), holdfast.Complete)
 		time.Sleep(3 * time.Minute)
 		if _, gone := s.purged(good.ID); gone {
@@ -154,12 +155,12 @@ func TestUnreadableRulesPurgeNothing(t *testing.T) {
 
 func TestARequestedRunOfRetentionPurgesEverythingAtOnce(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		s.startWorker(engine.Config{Slots: 50, Retention: []holdfast.Retain{}}, failingIfBad)
+		s.startWorker(engine.Config{Slots: 50, Retention: []store.RetentionRule{}}, failingIfBad)
 		s.enqueueAll(2500)
 		s.waitUntil("all complete", func() bool { return s.countJobs(holdfast.Complete) == 2500 })
 		time.Sleep(2 * time.Second)
-		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "all", For: 0}})
-		s.requestDuty("retention", duty.Order{Run: 1})
+		s.writeRecord("retention", "rules", []store.RetentionRule{{Name: "all", For: 0}})
+		s.requestDuty("retention", duty.Control{Run: 1})
 		time.Sleep(3 * time.Second)
 		expect(s, "left", s.countJobs(holdfast.Complete), 0)
 	})
@@ -171,7 +172,7 @@ func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 			var mu sync.Mutex
 			var deleted []string
 			stubborn := true
-			cfg := engine.Config{Expire: func(_ context.Context, a holdfast.Artifact) error {
+			cfg := engine.Config{DeleteArtifact: func(_ context.Context, a store.Artifact) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if a.Name == "stubborn" && stubborn {
@@ -181,16 +182,16 @@ func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 				return nil
 			}}
 			if !deletes {
-				cfg.Expire, stubborn = nil, false
+				cfg.DeleteArtifact, stubborn = nil, false
 			}
 			job := s.enqueue()
-			keep := holdfast.Change{Artifacts: []holdfast.Artifact{
+			keep := store.Change{Artifacts: []store.Artifact{
 				{Job: job, Name: "source", Ref: "bucket/source", ExpireIn: time.Minute},
 				{Job: job, Name: "stubborn", Ref: "bucket/stubborn", ExpireIn: time.Minute},
 				{Job: job, Name: "result", Ref: "bucket/result", ExpireIn: 3 * time.Minute},
 				{Job: job, Name: "for-ever", Ref: "bucket/for-ever"},
 			}}
-			if err := s.store.Keep(context.Background(), keep); err != nil {
+			if err := s.store.Apply(context.Background(), keep); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
@@ -207,7 +208,7 @@ func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 			stubborn = false
 			mu.Unlock()
 			time.Sleep(2 * time.Minute)
-			all, err := s.store.Artifacts(context.Background(), holdfast.ArtifactFilter{Job: job})
+			all, err := s.store.Artifacts(context.Background(), store.ArtifactFilter{Job: job})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const warnedPrefix = "warned/"
 
 // A warning is the body of a record which says that a rule will delete dead letters, and from when on.
 type warning struct {
-	Rule  holdfast.Retain `json:"rule"` // as it was then; a changed rule warns again
-	Count int             `json:"count"`
-	At    time.Time       `json:"at"`
-	Until time.Time       `json:"until"` // no dead letter is deleted before this time
+	Rule  store.RetentionRule `json:"rule"` // as it was then; a changed rule warns again
+	Count int                 `json:"count"`
+	At    time.Time           `json:"at"`
+	Until time.Time           `json:"until"` // no dead letter is deleted before this time
 }
 
 // readWarnings returns the recorded warnings and their records, by rule.
-func readWarnings(records []holdfast.Record) (map[string]warning, map[string]holdfast.Record) {
-	all, kept := make(map[string]warning), make(map[string]holdfast.Record)
+func readWarnings(records []store.Record) (map[string]warning, map[string]store.Record) {
+	all, kept := make(map[string]warning), make(map[string]store.Record)
 	for _, r := range records {
 		rule, ok := strings.CutPrefix(r.Name, warnedPrefix)
 		if !ok {
@@ -38,7 +39,7 @@ func readWarnings(records []holdfast.Record) (map[string]warning, map[string]hol
 
 // warned returns the rules that warned long enough ago to delete dead letters. The time of a warning is also checked against when the store wrote its record, so a
 // remote worker cannot shorten it by writing a warning with an earlier time.
-func (c *Config) warned(rules []holdfast.Retain, records []holdfast.Record, now time.Time) map[string]bool {
+func (c *Config) warned(rules []store.RetentionRule, records []store.Record, now time.Time) map[string]bool {
 	warnings, kept := readWarnings(records)
 	mayDelete := make(map[string]bool)
 	for _, rule := range rules {
@@ -50,11 +51,11 @@ func (c *Config) warned(rules []holdfast.Retain, records []holdfast.Record, now 
 }
 
 // warnOnce records a warning for each rule that would delete dead letters and has not warned yet. It reports whether some rule may delete them now.
-func (e *Engine) warnOnce(records []holdfast.Record, spared map[string]int) (mayDelete bool, err error) {
+func (e *Engine) warnOnce(records []store.Record, spared map[string]int) (mayDelete bool, err error) {
 	warnings, kept := readWarnings(records)
 	may := e.cfg.warned(e.retentionPass.rules, records, e.clock.now())
 	for _, name := range sortedKeys(spared) {
-		i := slices.IndexFunc(e.retentionPass.rules, func(r holdfast.Retain) bool { return r.Name == name })
+		i := slices.IndexFunc(e.retentionPass.rules, func(r store.RetentionRule) bool { return r.Name == name })
 		if i < 0 {
 			continue
 		}
@@ -72,19 +73,19 @@ func (e *Engine) warnOnce(records []holdfast.Record, spared map[string]int) (may
 
 // keepWarning records a warning, with an event in the story of retention, and logs it. The record is written by compare-and-set, so this happens once across all
 // processes.
-func (e *Engine) keepWarning(r holdfast.Record, rule holdfast.Retain, count int) error {
+func (e *Engine) keepWarning(r store.Record, rule store.RetentionRule, count int) error {
 	now := e.clock.now().UTC().Truncate(time.Millisecond)
 	w := warning{Rule: rule, Count: count, At: now, Until: now.Add(max(0, e.cfg.RetentionWarning))}
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	r.Room, r.Name, r.Body = roomRetention, warnedPrefix+rule.Name, body
+	r.Namespace, r.Name, r.Body = roomRetention, warnedPrefix+rule.Name, body
 	reason := fmt.Sprintf("rule %s will delete dead letters from %s on, %d so far: redrive or discard them before, or change the rule",
 		rule.Name, w.Until.Format(time.RFC3339), count)
-	err = e.keepChange(holdfast.Change{
-		Records: []holdfast.Record{r},
-		Events:  []holdfast.Event{{Subject: roomRetention, Name: "warning", Actor: actorSystem, Reason: reason}},
+	err = e.keepChange(store.Change{
+		Records: []store.Record{r},
+		Events:  []store.Event{{Subject: roomRetention, Name: "warning", Actor: actorSystem, Reason: reason}},
 	})
 	if err != nil {
 		return err

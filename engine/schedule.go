@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const scheduleInterval = time.Second
@@ -47,7 +48,7 @@ func (e *Engine) schedules(context.Context) error {
 }
 
 // scheduleStep enqueues the jobs of the due slots of one schedule. If there are none, it returns when the schedule must be evaluated again.
-func (e *Engine) scheduleStep(r holdfast.Record, now time.Time) (until time.Time, err error) {
+func (e *Engine) scheduleStep(r store.Record, now time.Time) (until time.Time, err error) {
 	var s schedule.Schedule
 	if err := json.Unmarshal(r.Body, &s); err != nil {
 		return until, fmt.Errorf("the record cannot be read: %w", err)
@@ -66,7 +67,7 @@ func (e *Engine) scheduleStep(r holdfast.Record, now time.Time) (until time.Time
 	if r.Body, err = json.Marshal(after); err != nil {
 		return until, err
 	}
-	c := holdfast.Change{Records: []holdfast.Record{r}, Events: scheduleEvents(s, after, skipped, now)}
+	c := store.Change{Records: []store.Record{r}, Events: scheduleEvents(s, after, skipped, now)}
 	for _, slot := range slots {
 		c.Enqueue = append(c.Enqueue, s.Job(slot))
 	}
@@ -93,12 +94,12 @@ func idleUntil(s schedule.Schedule, now time.Time) time.Time {
 }
 
 // scheduleEvents returns the events that no job shows: missed slots, and the end of a pause.
-func scheduleEvents(s, after schedule.Schedule, skipped int, now time.Time) []holdfast.Event {
-	line := holdfast.Event{Subject: "schedule/" + s.Name, Actor: actorSystem}
+func scheduleEvents(s, after schedule.Schedule, skipped int, now time.Time) []store.Event {
+	line := store.Event{Subject: "schedule/" + s.Name, Actor: actorSystem}
 	switch {
 	case s.Paused && !after.Paused:
 		line.Name, line.Reason = "resumed", "the pause was until "+s.PausedUntil.UTC().Format(time.RFC3339)
-	case skipped > 0 && !s.Halted(now):
+	case skipped > 0 && !s.PausedAt(now):
 		line.Name = "skipped"
 		line.Reason = fmt.Sprintf("%d slots up to %s were missed and make no job (missed slots: %s)", skipped, after.Last.UTC().Format(time.RFC3339), s.Missed)
 		if skipped == 1 {
@@ -107,5 +108,5 @@ func scheduleEvents(s, after schedule.Schedule, skipped int, now time.Time) []ho
 	default:
 		return nil
 	}
-	return []holdfast.Event{line}
+	return []store.Event{line}
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -22,7 +22,7 @@ func (s *harness) writeRecord(room, name string, body any) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r := holdfast.Record{Room: room, Name: name}
+	r := store.Record{Namespace: room, Name: name}
 	for _, known := range records {
 		if known.Name == name {
 			r = known
@@ -33,7 +33,7 @@ func (s *harness) writeRecord(room, name string, body any) {
 			s.Fatal(err)
 		}
 	}
-	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{r}}); err != nil {
+	if err := s.store.Apply(context.Background(), store.Change{Records: []store.Record{r}}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -65,7 +65,7 @@ func (s *harness) slots() (slots []string) {
 	s.Helper()
 	cursor := ""
 	for {
-		jobs, next, err := s.store.Jobs(context.Background(), holdfast.Filter{Kind: "note", Limit: 200, Cursor: cursor})
+		jobs, next, err := s.store.Jobs(context.Background(), store.Filter{Kind: "note", Limit: 200, Cursor: cursor})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestASlotIsNotDoneUntilItsJobIsWritten(t *testing.T) {
 			s.startWorkerOn(faulty, engine.Config{}, noted)
 			time.Sleep(50 * time.Second)
 			for range 8 {
-				faulty.Plan(storetest.Fault{Verb: "Keep", After: after})
+				faulty.Plan(storetest.Fault{Verb: "Apply", After: after})
 			}
 			time.Sleep(40 * time.Second)
 			expectSlots(s, "2000-01-01T00:01:00Z")

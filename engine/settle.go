@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxSettle limits the settlements of one store call.
@@ -89,7 +90,7 @@ func (e *Engine) settle() {
 			}
 			continue
 		}
-		settlements := make([]holdfast.Settlement, len(outcomes))
+		settlements := make([]store.Settlement, len(outcomes))
 		for i, o := range outcomes {
 			settlements[i] = e.prepareSettlement(o)
 			e.recordEffects(o)
@@ -104,7 +105,7 @@ func (e *Engine) settle() {
 
 // prepareSettlement decides what an outcome means, stores the verdict in it, and returns the settlement to write. It changes nothing else, so it may be
 // repeated for an outcome that is decided again.
-func (e *Engine) prepareSettlement(o *outcome) holdfast.Settlement {
+func (e *Engine) prepareSettlement(o *outcome) store.Settlement {
 	o.Roll = rand.Float64()
 	e.markProbe(o)
 	o.verdict = e.decide(o)
@@ -165,7 +166,7 @@ var (
 // writeSettlements writes settlements until the store has answered. Repeating a call is safe: the store answers a settlement that it has already applied
 // as applied, and applies it once. The engine keeps renewing the leases meanwhile. If the store is unavailable for longer than a lease and another
 // worker then reclaims the job, the store refuses the settlement with ErrLeaseLost: nothing is overwritten.
-func (e *Engine) writeSettlements(outcomes []*outcome, settlements []holdfast.Settlement) {
+func (e *Engine) writeSettlements(outcomes []*outcome, settlements []store.Settlement) {
 	for tries := 1; ; tries++ {
 		answers, err := e.settleOnce(settlements, tries)
 		if err == nil {
@@ -183,7 +184,7 @@ func (e *Engine) writeSettlements(outcomes []*outcome, settlements []holdfast.Se
 }
 
 // settleOnce makes one call. Each try has a longer timeout than the one before, up to ten leases, so that a slow store eventually answers.
-func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answers []error, err error) {
+func (e *Engine) settleOnce(settlements []store.Settlement, tries int) (answers []error, err error) {
 	ctx, done := e.storeContext(e.cfg.Lease * time.Duration(min(tries, 10)))
 	defer done()
 	defer recoverTo(&err)
@@ -196,7 +197,7 @@ func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answe
 
 // handleAnswers removes the settled leases and announces them. A settlement that the store rejects as invalid is returned as a failure to be settled
 // instead, once, so that its job does not stay leased for ever.
-func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []holdfast.Settlement) {
+func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []store.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
@@ -222,7 +223,7 @@ func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*o
 func rejected(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
 
 // settleRejection replaces an outcome whose settlement the store rejected: the rejection is the outcome now, and it is decided like any other.
-func (e *Engine) settleRejection(o *outcome, rejection error) holdfast.Settlement {
+func (e *Engine) settleRejection(o *outcome, rejection error) store.Settlement {
 	o.Outcome = failure.Outcome{Event: failure.Unsettleable, Err: rejection, Took: o.Took, Age: o.Age}
 	return e.prepareSettlement(o)
 }

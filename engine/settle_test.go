@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -18,22 +19,22 @@ import (
 func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		store, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
+		db, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = store.Close() }()
-		if _, err := store.Enqueue(ctx, []holdfast.Draft{{Kind: "note", Queue: "default"}}); err != nil {
+		defer func() { _ = db.Close() }()
+		if _, err := db.Enqueue(ctx, []holdfast.Draft{{Kind: "note", Queue: "default"}}); err != nil {
 			t.Fatal(err)
 		}
-		e, err := New(store, Config{})
+		e, err := New(db, Config{})
 		if err == nil {
 			err = e.begin(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		leases, err := store.Claim(ctx, holdfast.Claim{Worker: e.worker, Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+		leases, err := db.Claim(ctx, store.Claim{Worker: e.worker, Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
@@ -58,7 +59,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 			}
 		}
 		e.cancelStore()
-		job, err := store.Job(ctx, leases[0].ID)
+		job, err := db.Job(ctx, leases[0].ID)
 		if err != nil || job.State != holdfast.Complete {
 			t.Errorf("the job is %s (%v), want complete: its outcome was known before the engine stopped", job.State, err)
 		}

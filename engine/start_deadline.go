@@ -55,13 +55,13 @@ func (e *Engine) checkDeadlines(ctx context.Context) error {
 func (e *Engine) breachOnce() ([]holdfast.ID, error) {
 	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	return e.store.Breach(ctx, maxBreach)
+	return e.store.MissedDeadlines(ctx, maxBreach)
 }
 
-// deadlineMissed logs a missed deadline and calls Config.Breached. The store returns each missed deadline to one caller only.
+// deadlineMissed logs a missed deadline and calls Config.OnDeadlineMissed. The store returns each missed deadline to one caller only.
 func (e *Engine) deadlineMissed(id holdfast.ID) {
 	e.cfg.Log.Warn("job missed its start deadline", "event", "breach", "job_id", id.String())
-	if e.cfg.Breached != nil {
-		e.queueHook("breached", func(ctx context.Context) { e.cfg.Breached(ctx, id) })
+	if e.cfg.OnDeadlineMissed != nil {
+		e.queueHook("breached", func(ctx context.Context) { e.cfg.OnDeadlineMissed(ctx, id) })
 	}
 }

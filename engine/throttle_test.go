@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var errQuota = errors.New("100 calls a minute are allowed")
@@ -21,18 +22,18 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var runs starts
 		var throttled, failed atomic.Int32
-		ended := func(end engine.End) {
+		ended := func(end engine.AttemptEnd) {
 			if end.Throttled {
 				throttled.Add(1)
 			}
 		}
 		hook := func(context.Context, holdfast.Job, holdfast.Failure) { failed.Add(1) }
-		s.startWorker(engine.Config{Ended: ended, Failed: hook}, handleNotes(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{OnAttemptEnd: ended, OnJobFailed: hook}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() <= 10 {
-				return failure.HTTPError(429, "90", errQuota)
+				return &failure.HTTPError{Status: 429, RetryAfter: 90 * time.Second, Err: errQuota}
 			}
 			return nil
-		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 1, Throttle: failure.ThrottleFree}}))
+		}, engine.KindOptions{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 1, Throttle: failure.ThrottleFree}}))
 		id := s.enqueue()
 		s.waitUntil("the second call", func() bool { return runs.count() == 2 })
 		if gap := runs.at[1].Sub(runs.at[0]); gap < 90*time.Second || gap > 92*time.Second {
@@ -46,14 +47,14 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 		}
 		synctest.Wait()
 		expect(s, "state", job.State, holdfast.Complete)
-		expect(s, "failures, crashes and interrupts", [3]int{job.Failures, job.Crashes, job.Interrupts}, [3]int{0, 0, 10})
+		expect(s, "failures, crashes and interrupts", [3]int{job.Failures, job.Crashes, job.Releases}, [3]int{0, 0, 10})
 		attempts := s.attempts(id)
 		expect(s, "attempts on record", len(attempts), 10)
 		expect(s, "why", attempts[0].Why, "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent")
 		expect(s, "detail", attempts[0].Failure.Detail, "HTTP status 429: 100 calls a minute are allowed")
 		expect(s, "throttled attempts passed to Ended", throttled.Load(), 10)
 		expect(s, "calls of Failed", failed.Load(), 0)
-		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
+		groups, _, err := s.store.ErrorGroups(context.Background(), store.ErrorFilter{})
 		if err != nil || len(groups) != 0 {
 			t.Errorf("error groups %+v: %v", groups, err)
 		}
@@ -70,7 +71,7 @@ func TestAJobThatIsThrottledForEverFailsAtItsLimitWithItsCode(t *testing.T) {
 		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			runs.mark()
 			return failure.Throttled(failure.WithCode(errQuota, "RATE_LIMITED"), 10*time.Second)
-		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 1, GiveUpAfter: 25 * time.Minute}}))
+		}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 1, GiveUpAfter: 25 * time.Minute}}))
 		id := s.enqueue()
 		start := time.Now()
 		for s.job(id).State != holdfast.Failed && time.Since(start) < time.Hour {
@@ -83,14 +84,14 @@ func TestAJobThatIsThrottledForEverFailsAtItsLimitWithItsCode(t *testing.T) {
 		}
 		expect(s, "failures", job.Failures, 0)
 		attempts := s.attempts(id)
-		if len(attempts) > 102 || job.Interrupts < 110 {
-			t.Errorf("%d lines for %d releases", len(attempts), job.Interrupts)
+		if len(attempts) > 102 || job.Releases < 110 {
+			t.Errorf("%d lines for %d releases", len(attempts), job.Releases)
 		}
 		lines := len(attempts)
 		for _, a := range attempts {
 			lines += a.Repeats
 		}
-		expect(s, "lines with what they stand for", lines, job.Interrupts+1)
+		expect(s, "lines with what they stand for", lines, job.Releases+1)
 	})
 }
 
@@ -110,7 +111,7 @@ kinds: {note: {cost: 1}}`
 		}))
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		job := s.waitForState(id, holdfast.Complete)
-		expect(s, "failures and interrupts", [2]int{job.Failures, job.Interrupts}, [2]int{1, 19})
+		expect(s, "failures and interrupts", [2]int{job.Failures, job.Releases}, [2]int{1, 19})
 		s.waitUntil("the account is written", func() bool { return len(s.accounts()) == 1 })
 		var account struct {
 			Retries int
@@ -127,7 +128,7 @@ kinds: {note: {cost: 1}}`
 }
 
 // accounts returns the records of the accounts of owners.
-func (s *harness) accounts() []holdfast.Record {
+func (s *harness) accounts() []store.Record {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "budget")
 	if err != nil {

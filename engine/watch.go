@@ -16,7 +16,7 @@ import (
 //   - A lease that waits for a slot for more than a sixth of its duration is released, so that another worker can run the job.
 func (e *Engine) watch(context.Context) error {
 	now := time.Now()
-	distrusted, overdue := e.leases.inspect(now, e.cfg.Patience)
+	distrusted, overdue := e.leases.inspect(now, e.cfg.AbandonAfter)
 	for _, a := range distrusted {
 		if e.leases.stop(a, holdfast.ErrLeaseLost) {
 			e.queueOutcome(a, interruption(holdfast.ErrLeaseLost))
@@ -58,7 +58,7 @@ func (t *leaseTable) withdrawStale(since time.Time) (withdrawn []*attempt) {
 
 // watchInterval is short enough to react within the margin of the lease and to keep Patience within a quarter.
 func (c *Config) watchInterval() time.Duration {
-	return max(time.Millisecond, min(time.Second, c.margin()/2, c.Patience/4))
+	return max(time.Millisecond, min(time.Second, c.margin()/2, c.AbandonAfter/4))
 }
 
 // abandon settles an attempt while its handler still runs, and replaces its slot. Go cannot end a goroutine, so the handler continues until it returns; its

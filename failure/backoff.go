@@ -102,7 +102,7 @@ func (j Jitter) spread(delay time.Duration, roll float64) time.Duration {
 		delay = portion(delay, roll)
 	}
 	if percent := min(max(j.Percent, 0), 100); percent > 0 {
-		// A delay is at most holdfast.MaxDelay, about a third of what a duration holds, so neither line can overflow.
+		// A delay is at most check.MaxDelay, about a third of what a duration holds, so neither line can overflow.
 		around := delay/100*time.Duration(percent) + delay%100*time.Duration(percent)/100
 		delay = clampDelay(delay + (portion(2*around, roll) - around))
 	}

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 func TestEachBackoffReturnsItsDelays(t *testing.T) {
@@ -58,20 +58,20 @@ func TestBackoffAfterHundredsOfFailuresStaysAtItsCapAndNeverTurnsNegative(t *tes
 	last := time.Duration(0)
 	for n := 1; n <= 20_000; n++ {
 		got := uncapped.Delay(n, 0)
-		if got < last || got > holdfast.MaxDelay {
+		if got < last || got > check.MaxDelay {
 			t.Fatalf("after %d failures: %v, after one less: %v", n, got, last)
 		}
 		last = got
 	}
-	if last != holdfast.MaxDelay {
-		t.Errorf("ended at %v, want %v", last, holdfast.MaxDelay)
+	if last != check.MaxDelay {
+		t.Errorf("ended at %v, want %v", last, check.MaxDelay)
 	}
 }
 
 func TestDelaysAreExactToTheNanosecond(t *testing.T) {
 	// 53 bits of a float64 could not tell these from their neighbours.
 	base := 3*time.Nanosecond + 1<<54
-	if got := (Exponential{Base: base, Factor: 3, Cap: holdfast.MaxDelay}).Delay(3, 0); got != 9*base {
+	if got := (Exponential{Base: base, Factor: 3, Cap: check.MaxDelay}).Delay(3, 0); got != 9*base {
 		t.Errorf("%d, want %d", got, 9*base)
 	}
 }
@@ -94,12 +94,12 @@ func TestADelayIsNeverNegativeAndNeverAboveItsCapWhateverTheNumbers(t *testing.T
 		table := Table{anyDuration(t, "first"), anyDuration(t, "last")}
 		n := rapid.OneOf(rapid.IntRange(0, 1<<31), rapid.Int()).Draw(t, "n")
 		roll := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(math.Inf(1))).Draw(t, "roll")
-		limit := min(orDefault(e.Cap, defaultCap), holdfast.MaxDelay)
+		limit := min(orDefault(e.Cap, defaultCap), check.MaxDelay)
 		if got := e.Delay(n, roll); got < 0 || got > limit {
 			t.Fatalf("exponential: %v, cap %v", got, limit)
 		}
 		for _, b := range []Backoff{table, Fixed(e.Base), Spread{Of: table, Jitter: e.Jitter}, Spread{Of: e, Jitter: e.Jitter}, defaultBackoff, defaultCrashBackoff} {
-			if got := b.Delay(n, roll); got < 0 || got > holdfast.MaxDelay {
+			if got := b.Delay(n, roll); got < 0 || got > check.MaxDelay {
 				t.Fatalf("%v: %v", b, got)
 			}
 		}

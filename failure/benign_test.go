@@ -4,7 +4,7 @@ import "testing"
 
 func TestABenignFailureFormsAnErrorGroupOnlyWhenThePolicySaysSo(t *testing.T) {
 	yes, no := true, false
-	err := Benign(NeverRetry(HTTPError(404, "", errPlain)))
+	err := Benign(NeverRetry(&HTTPError{Status: 404, Err: errPlain}))
 	for name, c := range map[string]struct {
 		policy Policy
 		err    error

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Call is what an attempt shows about the dependency that it called. Breakers count calls and nothing else.
@@ -46,7 +48,7 @@ func (r Rules) withCall(v Verdict, call Call, d diagnosis) Verdict {
 // blamed returns the dependency of a failure: the one that the handler named, else the rule's, else the job's.
 func (r Rules) blamed(d diagnosis) string {
 	for _, name := range []string{d.marks.dependency, d.class.Dependency, r.Dependency} {
-		if name = line(name, holdfast.MaxName); name != "" {
+		if name = line(name, check.MaxName); name != "" {
 			return name
 		}
 	}
@@ -54,13 +56,13 @@ func (r Rules) blamed(d diagnosis) string {
 }
 
 // retryWithin returns the time within which the next attempt must start: from the job, else from the policy; 0: none.
-func (r Rules) retryWithin(job holdfast.Lease) time.Duration {
+func (r Rules) retryWithin(job store.Lease) time.Duration {
 	return clampDelay(orDefault(job.RetryWithin, r.Policy.RetryWithin))
 }
 
 // retryWithinAgain returns the same for a job that is released at no cost. The claim ended the time that an earlier
 // settlement gave, so it must be given again if the job has failed before.
-func (r Rules) retryWithinAgain(job holdfast.Lease) time.Duration {
+func (r Rules) retryWithinAgain(job store.Lease) time.Duration {
 	if job.Failures <= 0 {
 		return 0
 	}
@@ -81,17 +83,17 @@ func shortenBackoff(within, delay time.Duration, b Backoff, roll float64) (time.
 // probed decides about a failed call of a dependency whose breaker was not closed. The failure is recorded and counted
 // against the dependency, but costs the job no attempt: the job was let through as a probe, or was running when the breaker
 // opened. A final code, NeverRetry and GiveUpAfter end the job as usual.
-func (r Rules) probed(job holdfast.Lease, o Outcome, d diagnosis, record *holdfast.Failure, t terms) Verdict {
+func (r Rules) probed(job store.Lease, o Outcome, d diagnosis, record *holdfast.Failure, t terms) Verdict {
 	count := increment(job.Failures)
 	delay, wait := t.delay(count, o.Roll, d)
 	if next := clampDelay(o.Wait); next > delay {
 		delay, wait = next, "the breaker"
 	}
 	if stop := t.uncounted().stop(d, count, o.Age, delay); stop != "" {
-		return r.withCall(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
+		return r.withCall(end(record, store.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
 	}
 	return r.withCall(Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: record,
 		Why: sentence("%snot charged: the breaker of %s was not closed; next attempt in %s by %s", d.words(), r.Dependency, span(delay), wait),
 	}, BadCall, d)
 }
@@ -104,7 +106,7 @@ func (t terms) uncounted() terms {
 
 // LastAttempt reports whether one more failure that blames the dependency could be the job's last, by the job's own limit
 // of attempts or by one that the policy sets for such a code.
-func (r Rules) LastAttempt(job holdfast.Lease) bool {
+func (r Rules) LastAttempt(job store.Lease) bool {
 	limit := r.Policy.terms(Code{}, job.MaxAttempts).limit
 	if job.MaxAttempts <= 0 {
 		for name, over := range r.Policy.Codes {
@@ -117,12 +119,12 @@ func (r Rules) LastAttempt(job holdfast.Lease) bool {
 }
 
 // held releases a claimed job that must not run now. It did not start, so it costs nothing.
-func (r Rules) held(job holdfast.Lease, o Outcome) Verdict {
+func (r Rules) held(job store.Lease, o Outcome) Verdict {
 	why := "its dependency is held"
 	if o.Err != nil {
 		why = Scrub(textOf(o.Err))
 	}
-	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Why: sentence(releasedAtNoCost+"%s", why)}
+	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Why: sentence(releasedAtNoCost+"%s", why)}
 }
 
 // fastFailed ends a job without an attempt, because its breaker is open and is configured to fail jobs at once.
@@ -134,5 +136,5 @@ func (r Rules) fastFailed(o Outcome) Verdict {
 	d := r.diagnose(o, code, "the open breaker of its dependency")
 	d.class.Dependency = r.blamed(d)
 	record := r.record(d, o, "the job's dependency is not available")
-	return end(record, holdfast.ChargeNothing, 0, d.words()+"not started: the breaker is set to fail jobs at once")
+	return end(record, store.ChargeNone, 0, d.words()+"not started: the breaker is set to fail jobs at once")
 }

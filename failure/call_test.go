@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-var errGateway = HTTPError(502, "", nil)
+var errGateway = &HTTPError{Status: 502}
 
 func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 	cases := []struct {
@@ -21,7 +22,7 @@ func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 		{"complete", Outcome{}, GoodCall},
 		{"the dependency's fault", Outcome{Err: errGateway}, BadCall},
 		{"the dependency's fault for good", Outcome{Err: NeverRetry(errGateway)}, BadCall},
-		{"throttled", Outcome{Err: HTTPError(429, "5", nil)}, BadCall},
+		{"throttled", Outcome{Err: &HTTPError{Status: 429, RetryAfter: 5 * time.Second}}, BadCall},
 		{"unreachable", Outcome{Err: WithCode(errPlain, "NETWORK_ERROR")}, BadCall},
 		{"timed out", Outcome{Event: TimedOut, Err: context.DeadlineExceeded}, BadCall},
 		{"timed out without returning", Outcome{Event: TimedOut}, BadCall},
@@ -131,7 +132,7 @@ func TestRetryWithinShortensTheBackoff(t *testing.T) {
 	failed := lease(1, 0)
 	cases := []struct {
 		name          string
-		job           holdfast.Lease
+		job           store.Lease
 		outcome       Outcome
 		delay, within time.Duration
 	}{
@@ -149,8 +150,8 @@ func TestRetryWithinShortensTheBackoff(t *testing.T) {
 	}
 	for _, c := range cases {
 		v := Decide(rules, c.job, c.outcome)
-		if s := v.Settlement(c.job, c.outcome); v.Delay.Round(time.Millisecond) != c.delay || v.Within != c.within || s.Within != c.within || s.Check() != nil {
-			t.Errorf("%s: in %v, within %v, %v", c.name, v.Delay, s.Within, s.Check())
+		if s := v.Settlement(c.job, c.outcome); v.Delay.Round(time.Millisecond) != c.delay || v.Within != c.within || s.StartWithin != c.within || s.Check() != nil {
+			t.Errorf("%s: in %v, within %v, %v", c.name, v.Delay, s.StartWithin, s.Check())
 		}
 	}
 	want := "classified UNKNOWN by the default, because no rule matches; attempt 2 of 3 in 9m0s by the limit retry_within of 10m0s"
@@ -166,19 +167,19 @@ func TestRetryWithinShortensTheBackoff(t *testing.T) {
 func TestAFailedProbeIsRecordedAndNotCharged(t *testing.T) {
 	down := WithCode(errors.New("502"), "GW_5XX")
 	rules := Rules{Dependency: "gateway", Policy: Policy{MaxAttempts: 2, GiveUpAfter: time.Hour, Backoff: Fixed(time.Second)}}
-	last := holdfast.Lease{Job: holdfast.Job{Kind: "k", Failures: 1}}
+	last := store.Lease{Job: holdfast.Job{Kind: "k", Failures: 1}}
 	for name, c := range map[string]struct {
 		o      Outcome
 		to     holdfast.State
-		charge holdfast.Charge
+		charge store.Charge
 	}{
-		"a probe":                     {Outcome{Err: down, Probe: true, Wait: time.Minute}, holdfast.Queued, holdfast.ChargeInterrupt},
-		"a call of a closed one":      {Outcome{Err: down}, holdfast.Failed, holdfast.ChargeFailure},
-		"another one is to blame":     {Outcome{Err: On(down, "printer"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"the user is to blame":        {Outcome{Err: WithCode(errors.New("no"), "UNKNOWN"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"the handler forbids a retry": {Outcome{Err: NeverRetry(down), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"older than its time limit":   {Outcome{Err: down, Probe: true, Age: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
-		"probed after its time":       {Outcome{Err: down, Probe: true, Wait: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
+		"a probe":                     {Outcome{Err: down, Probe: true, Wait: time.Minute}, holdfast.Queued, store.ChargeRelease},
+		"a call of a closed one":      {Outcome{Err: down}, holdfast.Failed, store.ChargeFailure},
+		"another one is to blame":     {Outcome{Err: On(down, "printer"), Probe: true}, holdfast.Failed, store.ChargeFailure},
+		"the user is to blame":        {Outcome{Err: WithCode(errors.New("no"), "UNKNOWN"), Probe: true}, holdfast.Failed, store.ChargeFailure},
+		"the handler forbids a retry": {Outcome{Err: NeverRetry(down), Probe: true}, holdfast.Failed, store.ChargeFailure},
+		"older than its time limit":   {Outcome{Err: down, Probe: true, Age: 2 * time.Hour}, holdfast.Failed, store.ChargeFailure},
+		"probed after its time":       {Outcome{Err: down, Probe: true, Wait: 2 * time.Hour}, holdfast.Failed, store.ChargeFailure},
 	} {
 		v := Decide(rules, last, c.o)
 		if v.To != c.to || v.Charge != c.charge || v.Failure == nil || v.Failure.Code == "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 type declined struct{ reason string }
@@ -35,19 +38,19 @@ func TestTheDefaultRuleClassifiesCommonErrors(t *testing.T) {
 		err        error
 		code, rule string
 	}{
-		{HTTPError(502, "", nil), "HTTP_5XX", "HTTP status 502"},
-		{fmt.Errorf("calling: %w", HTTPError(404, "", nil)), "NOT_FOUND", "HTTP status 404"},
+		{&HTTPError{Status: 502}, "HTTP_5XX", "HTTP status 502"},
+		{fmt.Errorf("calling: %w", &HTTPError{Status: 404}), "NOT_FOUND", "HTTP status 404"},
 		{sdkError{errors.New("slow down")}, "DEPENDENCY_DOWN", "HTTP status 503"},
-		{ExitError(1, nil), "EXIT_CODE", "exit code 1"},
-		{ExitError(137, nil), "PROCESS_KILLED", "exit code 137"},
-		{ExitError(124, nil), "TIMEOUT", "exit code 124"},
+		{&ExitError{Code: 1}, "EXIT_CODE", "exit code 1"},
+		{&ExitError{Code: 137}, "PROCESS_KILLED", "exit code 137"},
+		{&ExitError{Code: 124}, "TIMEOUT", "exit code 124"},
 		{killed, "PROCESS_KILLED", "exit code -1"},
 		{refused, "EXIT_CODE", "exit code 3"},
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), "TIMEOUT", "a timeout in the error"},
 		{slow{errors.New("read tcp")}, "TIMEOUT", "a timeout in the error"},
 		{absent, "STORAGE_NOT_FOUND", `the error "file does not exist"`},
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}, "STORAGE_DENIED", `the error "permission denied"`},
-		{&holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "locked"}, "STORAGE_UNAVAILABLE", `the error "unavailable"`},
+		{&holdfast.Error{Err: holdfast.ErrUnavailable, Message: "locked"}, "STORAGE_UNAVAILABLE", `the error "unavailable"`},
 		{errors.New("write x: No space left on device"), "DISK_FULL", `the text "no space left"`},
 		{errors.New("ffmpeg: Cannot allocate memory"), "OUT_OF_MEMORY", `the text "cannot allocate memory"`},
 		{errors.New("dial tcp 10.0.0.1:5432: connect: connection refused"), "NETWORK_ERROR", `the text "connection refused"`},
@@ -68,7 +71,7 @@ func TestOnlyFourOfThe4xxMayBeRetriedAndAllOfThe5xx(t *testing.T) {
 	patient := map[int]bool{408: true, 425: true, 429: true, 499: true}
 	for _, rule := range []Rule{ByHTTPStatus(), ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX"})} {
 		for status := 400; status <= 599; status++ {
-			class, ok := rule(HTTPError(status, "", nil))
+			class, ok := rule(&HTTPError{Status: status})
 			code, known := (*Taxonomy)(nil).Code(class.Code)
 			if !ok || !known || code.Retryable != (status >= 500 || patient[status]) {
 				t.Errorf("status %d: %s, retryable %v", status, class.Code, code.Retryable)
@@ -76,7 +79,7 @@ func TestOnlyFourOfThe4xxMayBeRetriedAndAllOfThe5xx(t *testing.T) {
 		}
 	}
 	for _, status := range []int{0, -1, 200, 302, 600, 5000} {
-		if class, ok := ByHTTPStatus()(HTTPError(status, "", nil)); ok {
+		if class, ok := ByHTTPStatus()(&HTTPError{Status: status}); ok {
 			t.Errorf("status %d was taken for %s", status, class.Code)
 		}
 	}
@@ -85,15 +88,15 @@ func TestOnlyFourOfThe4xxMayBeRetriedAndAllOfThe5xx(t *testing.T) {
 func TestAnApplicationsTablesComeBeforeTheBuiltInOnes(t *testing.T) {
 	http := ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX", 504: "GW_TIMEOUT", 429: "GW_5XX", 404: "EXPIRED"})
 	for status, want := range map[int]string{400: "GW_4XX", 415: "GW_4XX", 404: "EXPIRED", 429: "GW_5XX", 408: "HTTP_TIMEOUT", 503: "GW_5XX", 504: "GW_TIMEOUT"} {
-		if class, _ := http(HTTPError(status, "", nil)); class.Code != want {
+		if class, _ := http(&HTTPError{Status: status}); class.Code != want {
 			t.Errorf("status %d: %s, want %s", status, class.Code, want)
 		}
 	}
 	rules := Rules{Classify: ByExitCode(map[int]string{1: "INVALID_INPUT"})}
-	if got := rules.classify(ExitError(1, nil)); got.Code != "INVALID_INPUT" {
+	if got := rules.classify(&ExitError{Code: 1}); got.Code != "INVALID_INPUT" {
 		t.Errorf("exit code 1: %s", got.Code)
 	}
-	if got := rules.classify(ExitError(2, nil)); got.Code != "EXIT_CODE" {
+	if got := rules.classify(&ExitError{Code: 2}); got.Code != "EXIT_CODE" {
 		t.Errorf("exit code 2: %s", got.Code)
 	}
 }
@@ -133,11 +136,11 @@ func TestAPanicInARuleOrAnErrorOnlyLosesItsClassification(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var null *declined
-	v := Decide(Rules{}, holdfast.Lease{}, Outcome{Err: fmt.Errorf("x: %w", WithCode(null, "IO_ERROR"))})
+	v := Decide(Rules{}, store.Lease{}, Outcome{Err: fmt.Errorf("x: %w", WithCode(null, "IO_ERROR"))})
 	if v.Failure == nil || v.Failure.Code != "IO_ERROR" {
 		t.Errorf("%+v", v)
 	}
-	v = Decide(Rules{}, holdfast.Lease{}, Outcome{Err: null})
+	v = Decide(Rules{}, store.Lease{}, Outcome{Err: null})
 	if v.Failure == nil || v.Failure.Code != "UNKNOWN" || !strings.Contains(v.Failure.Detail, "*failure.declined") {
 		t.Errorf("%+v", v.Failure)
 	}
@@ -153,8 +156,8 @@ func TestRetryAfterIsReadAsSecondsOrDate(t *testing.T) {
 		{"120", 2 * time.Minute, true},
 		{" 5 ", 5 * time.Second, true},
 		{"0", 0, true},
-		{"99999999999999999999999999", holdfast.MaxDelay, true},
-		{"9223372036854775807", holdfast.MaxDelay, true},
+		{"99999999999999999999999999", check.MaxDelay, true},
+		{"9223372036854775807", check.MaxDelay, true},
 		{"Sun, 15 Nov 2026 12:01:30 GMT", 90 * time.Second, true},
 		{"Sunday, 15-Nov-26 12:01:30 GMT", 90 * time.Second, true},
 		{"Sun Nov 15 12:01:30 2026", 90 * time.Second, true},
@@ -162,14 +165,11 @@ func TestRetryAfterIsReadAsSecondsOrDate(t *testing.T) {
 		{"", 0, false}, {"-5", 0, false}, {"1.5", 0, false}, {"soon", 0, false}, {strings.Repeat("9", 1000), 0, false},
 	}
 	for _, c := range cases {
-		if got, ok := ParseRetryAfter(c.value, now); got != c.want || ok != c.ok {
+		if got, ok := parseRetryAfter(c.value, now); got != c.want || ok != c.ok {
 			t.Errorf("%.40q: %v %v, want %v %v", c.value, got, ok, c.want, c.ok)
 		}
 	}
-	if _, ok := ParseRetryAfter("Sun, 15 Nov 2026 12:01:30 GMT", time.Time{}); ok {
-		t.Error("a date was understood without a clock")
-	}
-	if got := askedToWait(fmt.Errorf("x: %w", HTTPErrorAt(503, "Sun, 15 Nov 2026 12:01:30 GMT", now, nil))); got != 90*time.Second {
+	if got := askedToWait(fmt.Errorf("x: %w", NewHTTPError(503, http.Header{"Retry-After": {"Sun, 15 Nov 2026 12:01:30 GMT"}, "Date": {now.Format(http.TimeFormat)}}, nil))); got != 90*time.Second {
 		t.Errorf("%v", got)
 	}
 }
@@ -180,7 +180,7 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string, now int64) {
 		at := time.Unix(now%math.MaxInt32, 0)
-		if d, ok := ParseRetryAfter(value, at); d < 0 || d > holdfast.MaxDelay || !ok && d != 0 {
+		if d, ok := parseRetryAfter(value, at); d < 0 || d > check.MaxDelay || !ok && d != 0 {
 			t.Errorf("%q: %v %v", value, d, ok)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An Event says how an attempt ended.
@@ -51,7 +53,7 @@ type Outcome struct {
 type Verdict struct {
 	To      holdfast.State
 	Delay   time.Duration
-	Charge  holdfast.Charge
+	Charge  store.Charge
 	Limit   int           // the limit that the charge was compared with, never below the counter
 	Within  time.Duration // the next attempt must start within this time; 0: no such limit
 	Failure *holdfast.Failure
@@ -67,8 +69,8 @@ type Verdict struct {
 
 // Decide returns the verdict on an attempt. Every attempt, however it ended, is decided here and nowhere else, so the same rules
 // apply to handlers in Go, to workers in other languages and to simulations. Decide is a pure function and accepts any input; the
-// settlement of its verdict always passes holdfast.Settlement.Check.
-func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
+// settlement of its verdict always passes store.Settlement.Check.
+func Decide(r Rules, job store.Lease, o Outcome) Verdict {
 	if job.Dependency != "" {
 		r.Dependency = job.Dependency
 	}
@@ -86,7 +88,7 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	case Lost:
 		return r.lost(job, o)
 	case Interrupted:
-		return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Why: releasedAtNoCost + "its worker is stopping"}
+		return Verdict{To: holdfast.Queued, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Why: releasedAtNoCost + "its worker is stopping"}
 	case Held:
 		return r.held(job, o)
 	case FastFailed:
@@ -108,10 +110,10 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 const releasedAtNoCost = "released at no cost: "
 
 // Settlement returns the verdict as the settlement of a lease.
-func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
-	s := holdfast.Settlement{
+func (v Verdict) Settlement(l store.Lease, o Outcome) store.Settlement {
+	s := store.Settlement{
 		Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: l.Queue,
-		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: max(0, min(v.Limit, math.MaxInt32)), Within: v.Within,
+		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: max(0, min(v.Limit, math.MaxInt32)), StartWithin: v.Within,
 		Took: clampDelay(o.Took), Failure: v.Failure, Why: v.Why,
 	}
 	if v.To == holdfast.Complete && len(o.Result) > 0 {
@@ -120,7 +122,7 @@ func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
 	return s
 }
 
-func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
+func (r Rules) returned(job store.Lease, o Outcome) Verdict {
 	if o.Err == nil {
 		if problem := resultProblem(o.Result); problem != "" {
 			return r.failed(job, o, r.diagnose(o, codeResult, "its result"), problem)
@@ -131,7 +133,7 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 	if d.marks.snooze != nil {
 		delay := clampDelay(*d.marks.snooze)
 		return r.withCall(Verdict{
-			To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt,
+			To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease,
 			Why: releasedAtNoCost + "the handler snoozed it for " + span(delay),
 		}, NoCall, d)
 	}
@@ -145,8 +147,8 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 // itself was done and must not be repeated.
 func resultProblem(result json.RawMessage) string {
 	switch {
-	case len(result) > holdfast.MaxArgs:
-		return fmt.Sprintf("the result has %d bytes; the limit is %d: store it elsewhere and return a reference", len(result), holdfast.MaxArgs)
+	case len(result) > check.MaxArgs:
+		return fmt.Sprintf("the result has %d bytes; the limit is %d: store it elsewhere and return a reference", len(result), check.MaxArgs)
 	case len(result) > 0 && !(json.Valid(result) && utf8.Valid(result)):
 		return "the result is not valid JSON"
 	}
@@ -158,7 +160,7 @@ func resultProblem(result json.RawMessage) string {
 // The order of the checks matters. A failed probe comes first, because it costs no attempt and so must not be compared with
 // the limit of attempts. Then come the limits (stop): NeverRetry, a final code, the number of attempts, the age. Experience
 // from earlier retries (earlyStop) comes last, so that the reason names a limit of the policy whenever one applies.
-func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
+func (r Rules) failed(job store.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
 	t.within = r.retryWithin(job)
 	count := increment(job.Failures)
@@ -172,10 +174,10 @@ func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise stri
 		stop = r.earlyStop(d.code.Name, count)
 	}
 	if stop != "" {
-		return r.withCall(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
+		return r.withCall(end(record, store.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
 	}
 	return r.withCall(Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: t.within, Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, Within: t.within, Failure: record,
 		Why: sentence("%sattempt %d of %d in %s by %s%s", d.words(), count+1, t.limit, span(delay), wait, r.successNote(d.code.Name, count)),
 	}, call, d)
 }
@@ -217,7 +219,7 @@ func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, strin
 
 // lost decides about a crash. The job may have ended its worker, or the worker may have ended for another reason; repeated
 // crashes point to the job.
-func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
+func (r Rules) lost(job store.Lease, o Outcome) Verdict {
 	limit := firstPositive(r.Policy.MaxCrashes, defaultMaxCrashes)
 	count := increment(job.Crashes)
 	code := codeLost
@@ -230,7 +232,7 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	}
 	record := r.record(d, o, "the worker stopped renewing its lease while it ran the job")
 	if count >= limit {
-		return end(record, holdfast.ChargeCrash, max(limit, count), fmt.Sprintf("gave up as poison: %d of %d workers lost", count, limit))
+		return end(record, store.ChargeCrash, max(limit, count), fmt.Sprintf("gave up as poison: %d of %d workers lost", count, limit))
 	}
 	backoff := r.Policy.CrashBackoff
 	if backoff == nil {
@@ -239,47 +241,47 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	within := r.retryWithin(job)
 	delay, by := shortenBackoff(within, clampDelay(backoff.Delay(count, o.Roll)), backoff, o.Roll)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit, Within: within, Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeCrash, Limit: limit, Within: within, Failure: record,
 		Why: sentence("its worker was lost, crash %d of %d; next attempt in %s by %s", count, limit, span(delay), by),
 	}
 }
 
 // unhandled releases a job that was claimed by a worker without a handler for its kind: a worker of another version, or one of a
 // store that cannot claim by kind. The job did not run, so it costs nothing, however often that happens.
-func (r Rules) unhandled(job holdfast.Lease, o Outcome) Verdict {
+func (r Rules) unhandled(job store.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeUnknownKind, "its kind")
-	delay := min(clampDelay(defaultBackoff.Delay(increment(job.Interrupts), o.Roll)), time.Minute)
+	delay := min(clampDelay(defaultBackoff.Delay(increment(job.Releases), o.Roll)), time.Minute)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
 		Why: sentence(releasedAtNoCost+"this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
 	}
 }
 
-func (r Rules) expired(_ holdfast.Lease, o Outcome) Verdict {
+func (r Rules) expired(_ store.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeExpired, "its expiry")
-	return end(r.record(d, o, "the job's expiry passed before an attempt could start"), holdfast.ChargeNothing, 0, "not started: its expiry has passed")
+	return end(r.record(d, o, "the job's expiry passed before an attempt could start"), store.ChargeNone, 0, "not started: its expiry has passed")
 }
 
-func (r Rules) unreadable(job holdfast.Lease, o Outcome) Verdict {
+func (r Rules) unreadable(job store.Lease, o Outcome) Verdict {
 	text := "the job cannot be read"
 	if job.Corrupt != "" {
 		text = job.Corrupt
 	}
 	d := r.diagnose(o, codeUnreadable, "its contents")
 	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, increment(job.Failures))
-	return end(r.record(d, o, text), holdfast.ChargeFailure, limit, "never retried: the job cannot be read")
+	return end(r.record(d, o, text), store.ChargeFailure, limit, "never retried: the job cannot be read")
 }
 
 // unsettleable ends a job whose result the store refuses to record. It charges nothing, because the attempt itself may have
 // succeeded.
 func (r Rules) unsettleable(o Outcome) Verdict {
 	d := r.diagnose(o, codeSystem, "the store's refusal")
-	return end(r.record(d, o, "the store refused the settlement"), holdfast.ChargeNothing, 0, "never retried: the store rejected the attempt's result")
+	return end(r.record(d, o, "the store refused the settlement"), store.ChargeNone, 0, "never retried: the store rejected the attempt's result")
 }
 
 // end returns a verdict of failure for good. limit must not be below the counter: a limit that was lowered while the job
 // waited ends the job and is no violation for the integrity check.
-func end(record *holdfast.Failure, charge holdfast.Charge, limit int, why string) Verdict {
+func end(record *holdfast.Failure, charge store.Charge, limit int, why string) Verdict {
 	return Verdict{To: holdfast.Failed, Charge: charge, Limit: limit, Failure: record, Why: sentence("%s", why), Alarm: !record.Benign}
 }
 

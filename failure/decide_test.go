@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // lease is the lease of a job with so many failures and crashes.
-func lease(failures, crashes int) holdfast.Lease {
-	return holdfast.Lease{Job: holdfast.Job{
+func lease(failures, crashes int) store.Lease {
+	return store.Lease{Job: holdfast.Job{
 		ID: holdfast.ID{1}, Kind: "welcome", State: holdfast.Processing, Token: failures + crashes + 1, Generation: 1,
 		Failures: failures, Crashes: crashes,
 	}, Batch: holdfast.ID{2}}
@@ -32,53 +35,53 @@ var verdicts = []struct {
 	failures, crashes int
 	outcome           Outcome
 	to                holdfast.State
-	charge            holdfast.Charge
+	charge            store.Charge
 	delay             time.Duration
 	limit             int
 	code              string
 	alarm             bool
 }{
-	{"complete", 0, 0, Outcome{}, holdfast.Complete, holdfast.ChargeNothing, 0, 0, "", false},
-	{"complete after failures", 2, 2, Outcome{}, holdfast.Complete, holdfast.ChargeNothing, 0, 0, "", false},
-	{"complete with a result", 0, 0, Outcome{Result: json.RawMessage(`{"a":1}`)}, holdfast.Complete, holdfast.ChargeNothing, 0, 0, "", false},
-	{"a result that is not JSON", 0, 0, Outcome{Result: json.RawMessage(`{`)}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "HANDLER_RESULT", true},
-	{"a result that is too large", 0, 0, Outcome{Result: make([]byte, holdfast.MaxArgs+1)}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "HANDLER_RESULT", true},
-	{"first failure", 0, 0, Outcome{Err: errPlain}, holdfast.Queued, holdfast.ChargeFailure, 5 * time.Second, 3, "UNKNOWN", false},
-	{"first failure, high roll", 0, 0, Outcome{Err: errPlain, Roll: 0.5}, holdfast.Queued, holdfast.ChargeFailure, 7500 * time.Millisecond, 3, "UNKNOWN", false},
-	{"last but one", 1, 0, Outcome{Err: errPlain}, holdfast.Queued, holdfast.ChargeFailure, 10 * time.Second, 3, "UNKNOWN", false},
-	{"last failure", 2, 0, Outcome{Err: errPlain}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "UNKNOWN", true},
-	{"beyond a limit that shrank", 9, 0, Outcome{Err: errPlain}, holdfast.Failed, holdfast.ChargeFailure, 0, 10, "UNKNOWN", true},
-	{"crashes do not count as failures", 0, 2, Outcome{Err: errPlain}, holdfast.Queued, holdfast.ChargeFailure, 5 * time.Second, 3, "UNKNOWN", false},
-	{"a final code", 0, 0, Outcome{Err: HTTPError(400, "", nil)}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "BAD_REQUEST", true},
-	{"a snooze", 2, 2, Outcome{Err: fmt.Errorf("x: %w", Snooze(time.Minute))}, holdfast.Queued, holdfast.ChargeInterrupt, time.Minute, 0, "", false},
-	{"a snooze of nothing", 0, 0, Outcome{Err: Snooze(-time.Second)}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"a panic", 0, 0, Outcome{Event: Panicked, Err: errPlain, Stack: "stack"}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_PANIC", true},
-	{"a panic with nothing", 0, 0, Outcome{Event: Panicked}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_PANIC", true},
-	{"goexit", 0, 0, Outcome{Event: Exited}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "HANDLER_EXITED", true},
-	{"time out, ignored", 0, 0, Outcome{Event: TimedOut}, holdfast.Queued, holdfast.ChargeFailure, 5 * time.Second, 3, "TIMEOUT", false},
-	{"time out, obeyed", 1, 0, Outcome{Event: TimedOut, Err: context.DeadlineExceeded}, holdfast.Queued, holdfast.ChargeFailure, 10 * time.Second, 3, "TIMEOUT", false},
-	{"time out, with another error", 0, 0, Outcome{Event: TimedOut, Err: errPlain}, holdfast.Queued, holdfast.ChargeFailure, 5 * time.Second, 3, "TIMEOUT", false},
-	{"time out, last", 2, 0, Outcome{Event: TimedOut}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "TIMEOUT", true},
-	{"first crash", 2, 0, Outcome{Event: Lost}, holdfast.Queued, holdfast.ChargeCrash, 0, 3, "LOST_WORKER", false},
-	{"last crash but one", 0, 1, Outcome{Event: Lost}, holdfast.Queued, holdfast.ChargeCrash, time.Second, 3, "LOST_WORKER", false},
-	{"poison", 0, 2, Outcome{Event: Lost}, holdfast.Failed, holdfast.ChargeCrash, 0, 3, "POISON", true},
-	{"poison, limit shrank", 0, 7, Outcome{Event: Lost}, holdfast.Failed, holdfast.ChargeCrash, 0, 8, "POISON", true},
-	{"shutdown", 2, 2, Outcome{Event: Interrupted, Err: context.Canceled}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"expired", 2, 2, Outcome{Event: Expired}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "JOB_EXPIRED", true},
-	{"cancelled", 2, 2, Outcome{Event: CancelledByRequest, Err: context.Canceled}, holdfast.Cancelled, holdfast.ChargeNothing, 0, 0, "", false},
-	{"unreadable", 0, 0, Outcome{Event: Unreadable, Err: errPlain}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "UNREADABLE_JOB", true},
-	{"unreadable, corrupt row", 5, 0, Outcome{Event: Unreadable}, holdfast.Failed, holdfast.ChargeFailure, 0, 6, "UNREADABLE_JOB", true},
-	{"unhandled", 0, 0, Outcome{Event: Unhandled}, holdfast.Queued, holdfast.ChargeInterrupt, 5 * time.Second, 0, "UNKNOWN_KIND", false},
-	{"unsettleable", 0, 0, Outcome{Event: Unsettleable, Err: errors.New("a charge of \"favour\"")}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "SYSTEM_ERROR", true},
-	{"unsettleable, whatever it did before", 2, 1, Outcome{Event: Unsettleable}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "SYSTEM_ERROR", true},
-	{"unhandled, on what would be its last attempt", 2, 0, Outcome{Event: Unhandled}, holdfast.Queued, holdfast.ChargeInterrupt, 5 * time.Second, 0, "UNKNOWN_KIND", false},
-	{"failed fast", 1, 1, Outcome{Event: FastFailed, Err: errPlain}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
-	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "GW_5XX", true},
-	{"failed fast, whatever the error is marked with", 0, 0, Outcome{Event: FastFailed, Err: Snooze(time.Hour)}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
-	{"held", 2, 2, Outcome{Event: Held, Err: errPlain}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"held without a reason", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"a hold on its dependency", 0, 0, Outcome{Err: HoldDependency(errPlain, time.Minute)}, holdfast.Queued, holdfast.ChargeFailure, time.Minute, 3, "UNKNOWN", false},
-	{"an unknown event", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
+	{"complete", 0, 0, Outcome{}, holdfast.Complete, store.ChargeNone, 0, 0, "", false},
+	{"complete after failures", 2, 2, Outcome{}, holdfast.Complete, store.ChargeNone, 0, 0, "", false},
+	{"complete with a result", 0, 0, Outcome{Result: json.RawMessage(`{"a":1}`)}, holdfast.Complete, store.ChargeNone, 0, 0, "", false},
+	{"a result that is not JSON", 0, 0, Outcome{Result: json.RawMessage(`{`)}, holdfast.Failed, store.ChargeFailure, 0, 3, "HANDLER_RESULT", true},
+	{"a result that is too large", 0, 0, Outcome{Result: make([]byte, check.MaxArgs+1)}, holdfast.Failed, store.ChargeFailure, 0, 3, "HANDLER_RESULT", true},
+	{"first failure", 0, 0, Outcome{Err: errPlain}, holdfast.Queued, store.ChargeFailure, 5 * time.Second, 3, "UNKNOWN", false},
+	{"first failure, high roll", 0, 0, Outcome{Err: errPlain, Roll: 0.5}, holdfast.Queued, store.ChargeFailure, 7500 * time.Millisecond, 3, "UNKNOWN", false},
+	{"last but one", 1, 0, Outcome{Err: errPlain}, holdfast.Queued, store.ChargeFailure, 10 * time.Second, 3, "UNKNOWN", false},
+	{"last failure", 2, 0, Outcome{Err: errPlain}, holdfast.Failed, store.ChargeFailure, 0, 3, "UNKNOWN", true},
+	{"beyond a limit that shrank", 9, 0, Outcome{Err: errPlain}, holdfast.Failed, store.ChargeFailure, 0, 10, "UNKNOWN", true},
+	{"crashes do not count as failures", 0, 2, Outcome{Err: errPlain}, holdfast.Queued, store.ChargeFailure, 5 * time.Second, 3, "UNKNOWN", false},
+	{"a final code", 0, 0, Outcome{Err: &HTTPError{Status: 400}}, holdfast.Failed, store.ChargeFailure, 0, 3, "BAD_REQUEST", true},
+	{"a snooze", 2, 2, Outcome{Err: fmt.Errorf("x: %w", Snooze(time.Minute))}, holdfast.Queued, store.ChargeRelease, time.Minute, 0, "", false},
+	{"a snooze of nothing", 0, 0, Outcome{Err: Snooze(-time.Second)}, holdfast.Queued, store.ChargeRelease, 0, 0, "", false},
+	{"a panic", 0, 0, Outcome{Event: Panicked, Err: errPlain, Stack: "stack"}, holdfast.Failed, store.ChargeFailure, 0, 3, "SYSTEM_PANIC", true},
+	{"a panic with nothing", 0, 0, Outcome{Event: Panicked}, holdfast.Failed, store.ChargeFailure, 0, 3, "SYSTEM_PANIC", true},
+	{"goexit", 0, 0, Outcome{Event: Exited}, holdfast.Failed, store.ChargeFailure, 0, 3, "HANDLER_EXITED", true},
+	{"time out, ignored", 0, 0, Outcome{Event: TimedOut}, holdfast.Queued, store.ChargeFailure, 5 * time.Second, 3, "TIMEOUT", false},
+	{"time out, obeyed", 1, 0, Outcome{Event: TimedOut, Err: context.DeadlineExceeded}, holdfast.Queued, store.ChargeFailure, 10 * time.Second, 3, "TIMEOUT", false},
+	{"time out, with another error", 0, 0, Outcome{Event: TimedOut, Err: errPlain}, holdfast.Queued, store.ChargeFailure, 5 * time.Second, 3, "TIMEOUT", false},
+	{"time out, last", 2, 0, Outcome{Event: TimedOut}, holdfast.Failed, store.ChargeFailure, 0, 3, "TIMEOUT", true},
+	{"first crash", 2, 0, Outcome{Event: Lost}, holdfast.Queued, store.ChargeCrash, 0, 3, "LOST_WORKER", false},
+	{"last crash but one", 0, 1, Outcome{Event: Lost}, holdfast.Queued, store.ChargeCrash, time.Second, 3, "LOST_WORKER", false},
+	{"poison", 0, 2, Outcome{Event: Lost}, holdfast.Failed, store.ChargeCrash, 0, 3, "POISON", true},
+	{"poison, limit shrank", 0, 7, Outcome{Event: Lost}, holdfast.Failed, store.ChargeCrash, 0, 8, "POISON", true},
+	{"shutdown", 2, 2, Outcome{Event: Interrupted, Err: context.Canceled}, holdfast.Queued, store.ChargeRelease, 0, 0, "", false},
+	{"expired", 2, 2, Outcome{Event: Expired}, holdfast.Failed, store.ChargeNone, 0, 0, "JOB_EXPIRED", true},
+	{"cancelled", 2, 2, Outcome{Event: CancelledByRequest, Err: context.Canceled}, holdfast.Cancelled, store.ChargeNone, 0, 0, "", false},
+	{"unreadable", 0, 0, Outcome{Event: Unreadable, Err: errPlain}, holdfast.Failed, store.ChargeFailure, 0, 3, "UNREADABLE_JOB", true},
+	{"unreadable, corrupt row", 5, 0, Outcome{Event: Unreadable}, holdfast.Failed, store.ChargeFailure, 0, 6, "UNREADABLE_JOB", true},
+	{"unhandled", 0, 0, Outcome{Event: Unhandled}, holdfast.Queued, store.ChargeRelease, 5 * time.Second, 0, "UNKNOWN_KIND", false},
+	{"unsettleable", 0, 0, Outcome{Event: Unsettleable, Err: errors.New("a charge of \"favour\"")}, holdfast.Failed, store.ChargeNone, 0, 0, "SYSTEM_ERROR", true},
+	{"unsettleable, whatever it did before", 2, 1, Outcome{Event: Unsettleable}, holdfast.Failed, store.ChargeNone, 0, 0, "SYSTEM_ERROR", true},
+	{"unhandled, on what would be its last attempt", 2, 0, Outcome{Event: Unhandled}, holdfast.Queued, store.ChargeRelease, 5 * time.Second, 0, "UNKNOWN_KIND", false},
+	{"failed fast", 1, 1, Outcome{Event: FastFailed, Err: errPlain}, holdfast.Failed, store.ChargeNone, 0, 0, "DEPENDENCY_DOWN", true},
+	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, store.ChargeNone, 0, 0, "GW_5XX", true},
+	{"failed fast, whatever the error is marked with", 0, 0, Outcome{Event: FastFailed, Err: Snooze(time.Hour)}, holdfast.Failed, store.ChargeNone, 0, 0, "DEPENDENCY_DOWN", true},
+	{"held", 2, 2, Outcome{Event: Held, Err: errPlain}, holdfast.Queued, store.ChargeRelease, 0, 0, "", false},
+	{"held without a reason", 0, 0, Outcome{Event: Held}, holdfast.Queued, store.ChargeRelease, 0, 0, "", false},
+	{"a hold on its dependency", 0, 0, Outcome{Err: HoldDependency(errPlain, time.Minute)}, holdfast.Queued, store.ChargeFailure, time.Minute, 3, "UNKNOWN", false},
+	{"an unknown event", 0, 0, Outcome{Event: 200}, holdfast.Failed, store.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
 }
 
 func TestEveryEventHasItsVerdict(t *testing.T) {
@@ -107,7 +110,7 @@ func TestEveryEventHasItsVerdict(t *testing.T) {
 func TestAVerdictSaysWhyInASentence(t *testing.T) {
 	gateway := Rules{Classify: ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX"}), Policy: Policy{Backoff: Exponential{}}}
 	hour := Rules{Policy: Policy{GiveUpAfter: time.Hour, MaxAttempts: 100, Backoff: Fixed(10 * time.Minute)}}
-	bad := HTTPError(502, "", nil)
+	bad := &HTTPError{Status: 502}
 	cases := []struct {
 		rules    Rules
 		failures int
@@ -116,9 +119,9 @@ func TestAVerdictSaysWhyInASentence(t *testing.T) {
 	}{
 		{gateway, 1, Outcome{Err: bad}, "classified GW_5XX by HTTP status 502; attempt 3 of 3 in 10s by exponential backoff"},
 		{gateway, 2, Outcome{Err: bad}, "classified GW_5XX by HTTP status 502; gave up: 3 of 3 attempts used"},
-		{gateway, 0, Outcome{Err: HTTPError(406, "", nil)}, "classified GW_4XX by HTTP status 406; never retried: the code GW_4XX is final"},
+		{gateway, 0, Outcome{Err: &HTTPError{Status: 406}}, "classified GW_4XX by HTTP status 406; never retried: the code GW_4XX is final"},
 		{gateway, 0, Outcome{Err: NeverRetry(bad)}, "classified GW_5XX by HTTP status 502; never retried: the handler said so"},
-		{gateway, 0, Outcome{Err: HTTPError(503, "120", nil)}, "classified GW_5XX by HTTP status 503; attempt 2 of 3 in 2m0s by the other side's Retry-After"},
+		{gateway, 0, Outcome{Err: &HTTPError{Status: 503, RetryAfter: 120 * time.Second}}, "classified GW_5XX by HTTP status 503; attempt 2 of 3 in 2m0s by the other side's Retry-After"},
 		{gateway, 0, Outcome{Err: RetryAfter(bad, 5*time.Hour)}, "classified GW_5XX by HTTP status 502; attempt 2 of 3 in 1h0m0s by the handler's RetryAfter, capped"},
 		{hour, 3, Outcome{Err: errPlain, Age: time.Hour}, "classified UNKNOWN by the default, because no rule matches; gave up: the job is older than 1h0m0s"},
 		{hour, 3, Outcome{Err: errPlain, Age: 55 * time.Minute}, "classified UNKNOWN by the default, because no rule matches; gave up: a retry in 10m0s would start after the limit of 1h0m0s"},
@@ -179,11 +182,11 @@ func TestRetryAfterRaisesTheDelayUpToItsCapAndNeverLowersIt(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		time.Second: time.Minute, 2 * time.Minute: 2 * time.Minute, 10 * time.Minute: 10 * time.Minute, time.Hour: 10 * time.Minute, math.MaxInt64: 10 * time.Minute,
 	} {
-		if got := Decide(rules, lease(0, 0), Outcome{Err: RetryAfter(errPlain, asked)}); got.Delay != want || got.Charge != holdfast.ChargeFailure {
+		if got := Decide(rules, lease(0, 0), Outcome{Err: RetryAfter(errPlain, asked)}); got.Delay != want || got.Charge != store.ChargeFailure {
 			t.Errorf("asked %v: %v, want %v", asked, got.Delay, want)
 		}
 	}
-	both := RetryAfter(HTTPError(429, "300", nil), 2*time.Minute)
+	both := RetryAfter(&HTTPError{Status: 429, RetryAfter: 300 * time.Second}, 2*time.Minute)
 	if got := Decide(rules, lease(0, 0), Outcome{Err: both}).Delay; got != 2*time.Minute {
 		t.Errorf("the handler's RetryAfter lost against the header: %v", got)
 	}
@@ -227,9 +230,9 @@ func anyError(t *rapid.T) error {
 		case 5:
 			err = On(With(err, rapid.String().Draw(t, "key"), rapid.String().Draw(t, "value")), rapid.String().Draw(t, "dependency"))
 		case 6:
-			err = HTTPError(rapid.Int().Draw(t, "status"), rapid.String().Draw(t, "after"), err)
+			err = NewHTTPError(rapid.Int().Draw(t, "status"), http.Header{"Retry-After": {rapid.String().Draw(t, "after")}}, err)
 		case 7:
-			err = ExitError(rapid.Int().Draw(t, "exit"), err)
+			err = &ExitError{Code: rapid.Int().Draw(t, "exit"), Err: err}
 		case 8:
 			err = errors.Join(err, fmt.Errorf("and: %w", err))
 		case 9:
@@ -259,7 +262,7 @@ func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 		if err := settlement.Check(); err != nil || settlement.Queue != job.Queue {
 			t.Fatalf("%v of queue %q\n%+v", err, settlement.Queue, v)
 		}
-		count := map[holdfast.Charge]int{holdfast.ChargeFailure: increment(job.Failures), holdfast.ChargeCrash: increment(job.Crashes)}[v.Charge]
+		count := map[store.Charge]int{store.ChargeFailure: increment(job.Failures), store.ChargeCrash: increment(job.Crashes)}[v.Charge]
 		if v.To == holdfast.Queued && count > 0 && count >= v.Limit || count > v.Limit || v.Limit > math.MaxInt32 {
 			t.Fatalf("to %s with %d of %d", v.To, count, v.Limit)
 		}

@@ -12,7 +12,7 @@
 //		return failure.On(err, "gateway") // the dependency that failed
 //	}
 //	if resp.StatusCode >= 400 {
-//		return failure.HTTPError(resp.StatusCode, resp.Header.Get("Retry-After"), nil) // classified by its status
+//		return failure.NewHTTPError(resp.StatusCode, resp.Header, nil) // classified by its status
 //	}
 //	if !valid(body) {
 //		return failure.NeverRetry(failure.WithCode(errBody, "INVALID_INPUT")) // fails for good, with this code

@@ -11,12 +11,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // printOf is the fingerprint a job's record gets for an error.
 func printOf(err error) string {
-	return Decide(Rules{}, holdfast.Lease{}, Outcome{Err: err}).Failure.Fingerprint
+	return Decide(Rules{}, store.Lease{}, Outcome{Err: err}).Failure.Fingerprint
 }
 
 func TestOneCauseHasOneFingerprint(t *testing.T) {
@@ -112,7 +112,7 @@ func nilThere() { var d *declined; d.reason = "x" }
 func TestPanicsAtDifferentPlacesHaveDifferentFingerprints(t *testing.T) {
 	same := errors.New("runtime error: invalid memory address or nil pointer dereference")
 	decide := func(stack string) string {
-		return Decide(Rules{}, holdfast.Lease{}, Outcome{Event: Panicked, Err: same, Stack: stack}).Failure.Fingerprint
+		return Decide(Rules{}, store.Lease{}, Outcome{Event: Panicked, Err: same, Stack: stack}).Failure.Fingerprint
 	}
 	here, again, there := stackOf(nilHere), stackOf(func() { nilHere() }), stackOf(nilThere)
 	if names := stackFunctions(here); len(names) == 0 || !strings.HasSuffix(names[0], "failure.nilHere") {
@@ -153,19 +153,19 @@ func FuzzNormalise(f *testing.F) {
 func BenchmarkDecideFailure(b *testing.B) {
 	err := fmt.Errorf("sending to %s: %w", "ada@example.org", errors.New("dial tcp 10.0.0.1:25: connect: connection refused"))
 	for b.Loop() {
-		Decide(Rules{}, holdfast.Lease{}, Outcome{Err: err})
+		Decide(Rules{}, store.Lease{}, Outcome{Err: err})
 	}
 }
 
 func BenchmarkDecideComplete(b *testing.B) {
 	for b.Loop() {
-		Decide(Rules{}, holdfast.Lease{}, Outcome{})
+		Decide(Rules{}, store.Lease{}, Outcome{})
 	}
 }
 
 func BenchmarkDecidePanic(b *testing.B) {
 	stack := stackOf(nilHere)
 	for b.Loop() {
-		Decide(Rules{}, holdfast.Lease{}, Outcome{Event: Panicked, Err: io.EOF, Stack: stack})
+		Decide(Rules{}, store.Lease{}, Outcome{Event: Panicked, Err: io.EOF, Stack: stack})
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// A Hope is how often a retry after such a failure was made, and how often it succeeded.
-type Hope struct {
+// A SuccessRate is how often a retry after such a failure was made, and how often it succeeded.
+type SuccessRate struct {
 	Tried     int
 	Succeeded int
 }
@@ -20,7 +20,7 @@ const (
 // hope returns the experience with retries after the n-th failure with this code. The successes of later retries are
 // included, because a retry that failed still led to them; this may overestimate the chance of success and never
 // underestimates it. known is false unless the policy is Learned and there are at least enoughTries.
-func (r Rules) hope(code string, n int) (h Hope, known bool) {
+func (r Rules) hope(code string, n int) (h SuccessRate, known bool) {
 	if !r.Policy.Learned {
 		return h, false
 	}
@@ -61,7 +61,7 @@ func (r Rules) successNote(code string, n int) string {
 }
 
 // bounds returns the 95 % confidence interval of the true share of successes (Wilson score interval).
-func (h Hope) bounds() (low, high float64) {
+func (h SuccessRate) bounds() (low, high float64) {
 	if h.Tried <= 0 {
 		return 0, 1
 	}

@@ -8,39 +8,38 @@ import (
 	"time"
 )
 
-// httpError is an HTTP answer with an error status.
-type httpError struct {
-	status int
-	after  time.Duration
-	cause  error
+// An HTTPError is an HTTP answer with an error status. Rules classify it by the status.
+type HTTPError struct {
+	Status     int
+	RetryAfter time.Duration // the wait that the answer asked for; 0: it asked for none
+	Err        error         // the cause; may be nil
 }
 
-// HTTPError returns an error with an HTTP status and the wait of a Retry-After header, so that rules can classify it. A
-// Retry-After in seconds is understood; for one that is a date use HTTPErrorAt. The cause may be nil.
-func HTTPError(status int, retryAfter string, cause error) error {
-	return HTTPErrorAt(status, retryAfter, time.Time{}, cause)
+// NewHTTPError returns the error of an HTTP answer: resp.StatusCode, resp.Header and the cause, which may be nil. Retry-After may
+// be a number of seconds or a date. A date is compared with the answer's own Date, so that the two clocks need not agree; without
+// one it is ignored.
+func NewHTTPError(status int, header interface{ Get(key string) string }, cause error) *HTTPError {
+	now, _ := parseHTTPDate(header.Get("Date"))
+	after, _ := parseRetryAfter(header.Get("Retry-After"), now)
+	return &HTTPError{Status: status, RetryAfter: after, Err: cause}
 }
 
-// HTTPErrorAt is HTTPError for a Retry-After that may be a date. The wait is counted from now; take now from the answer's Date
-// header, so that the two clocks need not agree.
-func HTTPErrorAt(status int, retryAfter string, now time.Time, cause error) error {
-	after, _ := ParseRetryAfter(retryAfter, now)
-	return &httpError{status: status, after: after, cause: cause}
-}
-
-func (e *httpError) Error() string {
-	if e.cause == nil {
-		return fmt.Sprintf("HTTP status %d", e.status)
+func (e *HTTPError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("HTTP status %d", e.Status)
 	}
-	return fmt.Sprintf("HTTP status %d: %v", e.status, e.cause)
+	return fmt.Sprintf("HTTP status %d: %v", e.Status, e.Err)
 }
 
-func (e *httpError) Unwrap() error   { return e.cause }
-func (e *httpError) StatusCode() int { return e.status }
+// Unwrap returns the cause.
+func (e *HTTPError) Unwrap() error { return e.Err }
 
-// ParseRetryAfter parses a Retry-After header: whole seconds, or an HTTP date counted from now. A date in the past means no
-// wait. With a zero now dates are not understood. The result is between 0 and holdfast.MaxDelay.
-func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+// StatusCode returns the HTTP status.
+func (e *HTTPError) StatusCode() int { return e.Status }
+
+// parseRetryAfter parses a Retry-After header: whole seconds, or an HTTP date counted from now. A date in the past means no
+// wait. With a zero now dates are not understood. The result is between 0 and check.MaxDelay.
+func parseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 64 {
 		return 0, false
@@ -52,36 +51,40 @@ func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 		}
 		return clampDelay(time.Duration(seconds) * time.Second), true
 	}
-	if now.IsZero() {
-		return 0, false
-	}
-	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
-		if at, err := time.Parse(layout, value); err == nil {
-			return clampDelay(at.Sub(now)), true
-		}
+	if at, ok := parseHTTPDate(value); ok && !now.IsZero() {
+		return clampDelay(at.Sub(now)), true
 	}
 	return 0, false
 }
 
-// exitError is a program that ended with an exit code.
-type exitError struct {
-	code  int
-	cause error
-}
-
-// ExitError returns an error with the exit code of a program. The cause may be nil. An *exec.ExitError is understood without
-// wrapping.
-func ExitError(code int, cause error) error { return &exitError{code: code, cause: cause} }
-
-func (e *exitError) Error() string {
-	if e.cause == nil {
-		return fmt.Sprintf("exit code %d", e.code)
+// parseHTTPDate parses a date in one of the three forms that HTTP allows.
+func parseHTTPDate(value string) (at time.Time, ok bool) {
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		if at, err := time.Parse(layout, value); err == nil {
+			return at, true
+		}
 	}
-	return fmt.Sprintf("exit code %d: %v", e.code, e.cause)
+	return at, false
 }
 
-func (e *exitError) Unwrap() error { return e.cause }
-func (e *exitError) ExitCode() int { return e.code }
+// An ExitError is a program that ended with an exit code. Rules classify it by the code. An *exec.ExitError is understood too.
+type ExitError struct {
+	Code int
+	Err  error // the cause; may be nil
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return fmt.Sprintf("exit code %d: %v", e.Code, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// ExitCode returns the exit code.
+func (e *ExitError) ExitCode() int { return e.Code }
 
 // httpStatus finds an HTTP status in an error chain, by the methods that errors of HTTP clients commonly have.
 func httpStatus(err error) (status int, found bool) {
@@ -112,8 +115,8 @@ func exitCode(err error) (code int, found bool) {
 // askedToWait returns the wait that the dependency asked for with Retry-After.
 func askedToWait(err error) (after time.Duration) {
 	walk(err, func(e error) bool {
-		if e, ok := e.(*httpError); ok {
-			after = e.after
+		if e, ok := e.(*HTTPError); ok {
+			after = clampDelay(e.RetryAfter)
 		}
 		return after == 0
 	})

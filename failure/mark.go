@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // A mark is what a handler says about its own error. It does not change the error's text, and it is found through any wrapping
@@ -178,4 +178,4 @@ func walk(err error, visit func(error) bool) (enough bool) {
 }
 
 // clampDelay limits a delay to the range that a store accepts.
-func clampDelay(d time.Duration) time.Duration { return min(max(d, 0), holdfast.MaxDelay) }
+func clampDelay(d time.Duration) time.Duration { return min(max(d, 0), check.MaxDelay) }

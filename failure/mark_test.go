@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 func TestMarksComposeAndSurviveWrapping(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAMarkOnNoErrorIsNoError(t *testing.T) {
 }
 
 func TestAbsurdDurationsInMarksAreClamped(t *testing.T) {
-	for given, want := range map[time.Duration]time.Duration{-time.Hour: 0, math.MinInt64: 0, math.MaxInt64: holdfast.MaxDelay, time.Second: time.Second} {
+	for given, want := range map[time.Duration]time.Duration{-time.Hour: 0, math.MinInt64: 0, math.MaxInt64: check.MaxDelay, time.Second: time.Second} {
 		if got := *readMarks(RetryAfter(io.EOF, given)).after; got != want {
 			t.Errorf("RetryAfter %v: %v", given, got)
 		}

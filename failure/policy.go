@@ -70,7 +70,7 @@ type Rules struct {
 	Dependency string // dependency of this kind of job, unless the job names another; recorded when the code blames a dependency
 
 	// Hopes is the experience with retries, by code and number of the failed attempt, 1 the first.
-	Hopes map[string]map[int]Hope
+	Hopes map[string]map[int]SuccessRate
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // Limits of a failure record besides its detail.
@@ -133,7 +134,7 @@ func (r Rules) dependency(d diagnosis) string {
 	if name == "" && (d.code.Blame == Dependency || d.code.Category == "timeout") {
 		name = r.Dependency
 	}
-	return line(name, holdfast.MaxName)
+	return line(name, check.MaxName)
 }
 
 func guardedFingerprint(code string, o Outcome, text string) (print string) {

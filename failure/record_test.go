@@ -10,10 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 func TestAFailureRecordIsComplete(t *testing.T) {
-	err := With(On(HTTPError(502, "", errors.New("GET https://ada:hunter2@gw.example.org/x: bad gateway")), "gateway"), "proxy", "eu-1")
+	err := With(On(&HTTPError{Status: 502, Err: errors.New("GET https://ada:hunter2@gw.example.org/x: bad gateway")}, "gateway"), "proxy", "eu-1")
 	got := Decide(Rules{}, lease(0, 0), Outcome{Err: err}).Failure
 	if len(got.Fingerprint) != 32 {
 		t.Errorf("fingerprint %q", got.Fingerprint)
@@ -48,7 +49,7 @@ func TestARecordIsCapped(t *testing.T) {
 		err = With(err, fmt.Sprintf("key %03d %s", i, strings.Repeat("k", 100)), strings.Repeat("v", 1000))
 	}
 	got := Decide(Rules{}, lease(0, 0), Outcome{Event: Panicked, Err: On(err, strings.Repeat("d", 1000)), Stack: strings.Repeat("s\n", 1<<20)}).Failure
-	if len(got.Detail) > maxDetail || len(got.Context) != maxContext || len(got.Dependency) > holdfast.MaxName {
+	if len(got.Detail) > maxDetail || len(got.Context) != maxContext || len(got.Dependency) > check.MaxName {
 		t.Errorf("detail %d, context %d, dependency %d", len(got.Detail), len(got.Context), len(got.Dependency))
 	}
 	for key, value := range got.Context {
@@ -73,9 +74,9 @@ func TestTheKindsDependencyIsNamedOnlyWhenTheCodeBlamesIt(t *testing.T) {
 		outcome Outcome
 		want    string
 	}{
-		{Outcome{Err: HTTPError(503, "", nil)}, "smtp"},
+		{Outcome{Err: &HTTPError{Status: 503}}, "smtp"},
 		{Outcome{Event: TimedOut}, "smtp"},
-		{Outcome{Err: On(HTTPError(503, "", nil), "gateway")}, "gateway"},
+		{Outcome{Err: On(&HTTPError{Status: 503}, "gateway")}, "gateway"},
 		{Outcome{Err: WithCode(errPlain, "INVALID_INPUT")}, ""},
 		{Outcome{Event: Panicked}, ""},
 		{Outcome{Event: Lost}, ""},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Throttle says what it costs a job when the dependency asks for a later call.
@@ -38,7 +39,7 @@ func IsThrottled(f *holdfast.Failure) bool { return f != nil && f.Context[thrott
 // throttled decides about an attempt after which the dependency asked for a later call: the job waits and spends no
 // attempt. There is always a limit on the job's age, because otherwise the job could wait for ever. ok is false if the
 // failure is no throttle.
-func (r Rules) throttled(job holdfast.Lease, o Outcome, d diagnosis) (v Verdict, ok bool) {
+func (r Rules) throttled(job store.Lease, o Outcome, d diagnosis) (v Verdict, ok bool) {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
 	if !t.throttles(d) {
 		return v, false
@@ -49,7 +50,7 @@ func (r Rules) throttled(job holdfast.Lease, o Outcome, d diagnosis) (v Verdict,
 	call := t.throttledCall(o, d, r.blamed(d))
 	if o.Age >= limit || delay > limit-max(o.Age, 0) {
 		why := fmt.Sprintf("%sgave up: still throttled, and a wait of %s ends after the limit of %v", d.words(), span(delay), limit)
-		return r.withCall(end(record, holdfast.ChargeNothing, 0, why), call, d), true
+		return r.withCall(end(record, store.ChargeNone, 0, why), call, d), true
 	}
 	return r.withCall(released(Verdict{Delay: delay, Throttled: true, Why: sentence("%sthrottled: waits %s by %s; no attempt spent", d.words(), span(delay), by)}, record), call, d), true
 }
@@ -61,7 +62,7 @@ func released(v Verdict, record *holdfast.Failure) Verdict {
 	if v.Throttled {
 		record.Context = merge(map[string]string{throttledFact: span(v.Delay)}, record.Context)
 	}
-	v.To, v.Charge, v.Failure = holdfast.Queued, holdfast.ChargeInterrupt, record
+	v.To, v.Charge, v.Failure = holdfast.Queued, store.ChargeRelease, record
 	return v
 }
 
@@ -81,7 +82,7 @@ func (t terms) throttles(d diagnosis) bool {
 
 // throttle returns how long a throttled job waits, and who asked for it. Without a wait from the handler or the dependency
 // it is the backoff for as many failures as the job has releases.
-func (t terms) throttle(job holdfast.Lease, o Outcome, d diagnosis) (time.Duration, string) {
+func (t terms) throttle(job store.Lease, o Outcome, d diagnosis) (time.Duration, string) {
 	asked, who := d.class.RetryAfter, "the other side's Retry-After"
 	switch {
 	case d.marks.throttle != nil && *d.marks.throttle > 0:
@@ -89,7 +90,7 @@ func (t terms) throttle(job holdfast.Lease, o Outcome, d diagnosis) (time.Durati
 	case d.marks.after != nil:
 		asked, who = *d.marks.after, "the handler's RetryAfter"
 	case asked <= 0:
-		asked, who = t.backoff.Delay(increment(job.Interrupts), o.Roll), shape(t.backoff)
+		asked, who = t.backoff.Delay(increment(job.Releases), o.Roll), shape(t.backoff)
 	}
 	if asked > t.cap {
 		asked, who = t.cap, who+", capped"

@@ -3,6 +3,7 @@ package failure
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var errQuota = errors.New("quota of 100 calls a minute used up")
@@ -25,21 +27,21 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 	}{
 		"the handler's mark":           {Rules{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), 90*time.Second), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by the handler; throttled: waits 1m30s by the handler's Throttled; no attempt spent"},
 		"a mark on another code":       {Rules{}, fmt.Errorf("x: %w", Throttled(errQuota, time.Minute)), time.Minute, "UNKNOWN", ""},
-		"a mark on a final code":       {Rules{}, Throttled(HTTPError(403, "", errQuota), time.Minute), time.Minute, "AUTH_DENIED", ""},
+		"a mark on a final code":       {Rules{}, Throttled(&HTTPError{Status: 403, Err: errQuota}, time.Minute), time.Minute, "AUTH_DENIED", ""},
 		"a mark without a wait":        {Rules{Policy: Policy{Backoff: Fixed(20 * time.Second)}}, Throttled(errQuota, 0), 20 * time.Second, "UNKNOWN", ""},
-		"a mark, the header's wait":    {Rules{}, Throttled(HTTPError(429, "30", errQuota), 0), 30 * time.Second, "RATE_LIMITED", ""},
+		"a mark, the header's wait":    {Rules{}, Throttled(&HTTPError{Status: 429, RetryAfter: 30 * time.Second, Err: errQuota}, 0), 30 * time.Second, "RATE_LIMITED", ""},
 		"a mark with an absurd wait":   {Rules{}, Throttled(errQuota, 1e6*time.Hour), time.Hour, "UNKNOWN", "by the handler's Throttled, capped"},
-		"429 with Retry-After":         {free, HTTPError(429, "90", errQuota), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent"},
-		"503 with Retry-After":         {free, HTTPError(503, "5", nil), 5 * time.Second, "DEPENDENCY_DOWN", ""},
-		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's RetryAfter"},
+		"429 with Retry-After":         {free, &HTTPError{Status: 429, RetryAfter: 90 * time.Second, Err: errQuota}, 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent"},
+		"503 with Retry-After":         {free, &HTTPError{Status: 503, RetryAfter: 5 * time.Second}, 5 * time.Second, "DEPENDENCY_DOWN", ""},
+		"429 and the handler's wait":   {free, RetryAfter(&HTTPError{Status: 429}, time.Minute), time.Minute, "RATE_LIMITED", "by the handler's RetryAfter"},
 		"a code of its category":       {free, RetryAfter(errors.New("too many requests"), time.Minute), time.Minute, "RATE_LIMITED", ""},
-		"an absurd Retry-After":        {free, HTTPError(429, "99999999999", nil), time.Hour, "RATE_LIMITED", "by the other side's Retry-After, capped"},
-		"set for the code":             {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},
+		"an absurd Retry-After":        {free, NewHTTPError(429, http.Header{"Retry-After": {"99999999999"}}, nil), time.Hour, "RATE_LIMITED", "by the other side's Retry-After, capped"},
+		"set for the code":             {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, &HTTPError{Status: 429, RetryAfter: 7 * time.Second}, 7 * time.Second, "RATE_LIMITED", ""},
 		"a wait too short to be meant": {Rules{}, Throttled(errQuota, time.Nanosecond), time.Second, "UNKNOWN", ""},
 	} {
 		job := lease(2, 2)
 		v := Decide(c.rules, job, Outcome{Err: c.err, Took: time.Second, Age: time.Hour})
-		if v.To != holdfast.Queued || v.Charge != holdfast.ChargeInterrupt || !v.Throttled || v.Delay != c.delay || v.Alarm {
+		if v.To != holdfast.Queued || v.Charge != store.ChargeRelease || !v.Throttled || v.Delay != c.delay || v.Alarm {
 			t.Errorf("%s: got %+v, want it queued for free in %v", name, v, c.delay)
 			continue
 		}
@@ -63,17 +65,17 @@ func TestFailuresThatAreNoThrottleCostAnAttempt(t *testing.T) {
 		rules Rules
 		err   error
 	}{
-		"429 where free is not set":             {Rules{}, HTTPError(429, "90", nil)},
-		"429 without Retry-After":               {free, HTTPError(429, "", nil)},
-		"500 with Retry-After":                  {free, HTTPError(500, "90", nil)},
+		"429 where free is not set":             {Rules{}, &HTTPError{Status: 429, RetryAfter: 90 * time.Second}},
+		"429 without Retry-After":               {free, &HTTPError{Status: 429}},
+		"500 with Retry-After":                  {free, &HTTPError{Status: 500, RetryAfter: 90 * time.Second}},
 		"the policy has the last word":          {Rules{Policy: Policy{Throttle: ThrottleAttempt}}, Throttled(errQuota, time.Minute)},
-		"on a code too":                         {Rules{Policy: Policy{Throttle: ThrottleFree, Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleAttempt}}}}, HTTPError(429, "90", nil)},
+		"on a code too":                         {Rules{Policy: Policy{Throttle: ThrottleFree, Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleAttempt}}}}, &HTTPError{Status: 429, RetryAfter: 90 * time.Second}},
 		"never":                                 {Rules{}, NeverRetry(Throttled(errQuota, time.Minute))},
 		"a code that the policy made final":     {Rules{Policy: Policy{Codes: map[string]Override{"UNKNOWN": {Retryable: &no}}}}, Throttled(errQuota, time.Minute)},
-		"a final code, free by the policy only": {free, RetryAfter(HTTPError(400, "", nil), time.Minute)},
+		"a final code, free by the policy only": {free, RetryAfter(&HTTPError{Status: 400}, time.Minute)},
 	} {
 		v := Decide(c.rules, lease(0, 0), Outcome{Err: c.err})
-		if v.Charge != holdfast.ChargeFailure || v.Throttled || IsThrottled(v.Failure) {
+		if v.Charge != store.ChargeFailure || v.Throttled || IsThrottled(v.Failure) {
 			t.Errorf("%s: got %+v, want an attempt spent", name, v)
 		}
 	}
@@ -102,7 +104,7 @@ func TestAThrottledJobGivesUpByItsAgeWithItsCode(t *testing.T) {
 		if v.To != c.to || v.Failure == nil || v.Failure.Code != "RATE_LIMITED" {
 			t.Errorf("%s: got %+v, want %s with RATE_LIMITED", name, v, c.to)
 		}
-		if v.To == holdfast.Failed && (v.Charge != holdfast.ChargeNothing || v.Failure.Fingerprint == "" || !v.Alarm || IsThrottled(v.Failure) || !strings.Contains(v.Why, "gave up: still throttled")) {
+		if v.To == holdfast.Failed && (v.Charge != store.ChargeNone || v.Failure.Fingerprint == "" || !v.Alarm || IsThrottled(v.Failure) || !strings.Contains(v.Why, "gave up: still throttled")) {
 			t.Errorf("%s: the end of a throttled job is a failure like any other: %+v", name, v)
 		}
 	}
@@ -115,11 +117,11 @@ func TestAThrottleCountsInTheBreakerOnlyWhenThePolicySaysSo(t *testing.T) {
 		err    error
 		want   Call
 	}{
-		"429":                           {Policy{Throttle: ThrottleFree}, HTTPError(429, "9", nil), NoCall},
+		"429":                           {Policy{Throttle: ThrottleFree}, &HTTPError{Status: 429, RetryAfter: 9 * time.Second}, NoCall},
 		"the handler's mark":            {Policy{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), time.Minute), NoCall},
-		"503 means that it is down":     {Policy{Throttle: ThrottleFree}, HTTPError(503, "9", nil), BadCall},
-		"429, the policy counts it":     {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &yes}, HTTPError(429, "9", nil), BadCall},
-		"503, the policy leaves it out": {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &no}, HTTPError(503, "9", nil), NoCall},
+		"503 means that it is down":     {Policy{Throttle: ThrottleFree}, &HTTPError{Status: 503, RetryAfter: 9 * time.Second}, BadCall},
+		"429, the policy counts it":     {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &yes}, &HTTPError{Status: 429, RetryAfter: 9 * time.Second}, BadCall},
+		"503, the policy leaves it out": {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &no}, &HTTPError{Status: 503, RetryAfter: 9 * time.Second}, NoCall},
 		"counted for one code":          {Policy{Codes: map[string]Override{"UNKNOWN": {ThrottleTripsBreaker: &yes}}}, Throttled(errQuota, time.Minute), BadCall},
 	} {
 		v := Decide(Rules{Policy: c.policy, Dependency: "gateway"}, lease(0, 0), Outcome{Err: c.err})
@@ -138,14 +140,14 @@ func TestThrottlesSpendNothingAndEnd(t *testing.T) {
 		job, age := lease(0, 0), time.Duration(0)
 		for {
 			wait := time.Duration(rapid.Int64Range(-1, int64(10*time.Hour)).Draw(t, "wait"))
-			v := Decide(rules, job, Outcome{Err: Throttled(HTTPError(429, fmt.Sprint(int(wait.Seconds())), nil), max(0, wait)), Age: age, Roll: 0.5})
-			if v.To == holdfast.Failed && v.Charge == holdfast.ChargeNothing && age+v.Delay <= limit {
+			v := Decide(rules, job, Outcome{Err: Throttled(&HTTPError{Status: 429, RetryAfter: wait}, max(0, wait)), Age: age, Roll: 0.5})
+			if v.To == holdfast.Failed && v.Charge == store.ChargeNone && age+v.Delay <= limit {
 				return
 			}
-			if v.To != holdfast.Queued || v.Charge != holdfast.ChargeInterrupt || v.Delay < minThrottle || age+v.Delay > limit {
+			if v.To != holdfast.Queued || v.Charge != store.ChargeRelease || v.Delay < minThrottle || age+v.Delay > limit {
 				t.Fatalf("at age %v of %v: %+v", age, limit, v)
 			}
-			job.Interrupts++
+			job.Releases++
 			age += v.Delay
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // bucketRoom is the room of the records with the buckets of targets.
@@ -41,7 +41,7 @@ func (t *relayRound) combine(ctx context.Context, s *subscriptionRun) error {
 	if err != nil || !open {
 		return err
 	}
-	var first []holdfast.Event
+	var first []store.Event
 	all := 0
 	for range maxCombinedPages {
 		page, err := t.read(ctx, s)
@@ -71,13 +71,13 @@ func (t *relayRound) combine(ctx context.Context, s *subscriptionRun) error {
 }
 
 // bucketRecord returns the record of a target's bucket as it is after one more delivery, and whether one is allowed now.
-func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (holdfast.Record, bool, error) {
+func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (store.Record, bool, error) {
 	if t.buckets == nil {
 		records, err := t.store.Records(ctx, bucketRoom)
 		if err != nil {
-			return holdfast.Record{}, false, err
+			return store.Record{}, false, err
 		}
-		t.buckets = make(map[string]holdfast.Record, len(records))
+		t.buckets = make(map[string]store.Record, len(records))
 		for _, r := range records {
 			t.buckets[r.Name] = r
 		}
@@ -86,7 +86,7 @@ func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (hold
 	name := hex.EncodeToString(sum[:16])
 	r, known := t.buckets[name]
 	if !known {
-		r = holdfast.Record{Room: bucketRoom, Name: name}
+		r = store.Record{Namespace: bucketRoom, Name: name}
 	}
 	var b bucket
 	if json.Unmarshal(r.Body, &b) != nil {

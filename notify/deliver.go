@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // settleDelay is about the time between the return of a handler and the end of its job.
@@ -24,10 +25,10 @@ const maxReceipt = 16 << 10
 // A deliveryArgs is the arguments of a delivery job. It contains the events themselves, so that the delivery can be sent again after retention has deleted them from
 // the feed.
 type deliveryArgs struct {
-	Subscription holdfast.ID      `json:"subscription"`
-	ID           string           `json:"id"`
-	Events       []holdfast.Event `json:"events"`
-	More         int              `json:"more,omitempty"`
+	Subscription holdfast.ID   `json:"subscription"`
+	ID           string        `json:"id"`
+	Events       []store.Event `json:"events"`
+	More         int           `json:"more,omitempty"`
 }
 
 // deliver is the handler of all delivery jobs.
@@ -93,7 +94,7 @@ func (s *Service) checkGenuine(ctx context.Context, job *engine.Raw, l *delivery
 		if told.Seq > 0 && told.Seq <= page.Purged || told.Seq > page.Next && told.Seq <= page.Head { // deleted by retention, or on a later page
 			continue
 		}
-		at := slices.IndexFunc(page.Events, func(e holdfast.Event) bool { return e.Seq == told.Seq })
+		at := slices.IndexFunc(page.Events, func(e store.Event) bool { return e.Seq == told.Seq })
 		if at < 0 || !sameEvent(page.Events[at], *told) {
 			return refused("the delivery contains event %d, %s, which differs from the feed: it was not made by a notifier", told.Seq, subscription.Type(*told))
 		}
@@ -102,7 +103,7 @@ func (s *Service) checkGenuine(ctx context.Context, job *engine.Raw, l *delivery
 }
 
 // sameEvent reports whether two events are the same. Fields that are only known while the job is kept, such as its code, are not compared.
-func sameEvent(a, b holdfast.Event) bool {
+func sameEvent(a, b store.Event) bool {
 	return a.Job == b.Job && a.Subject == b.Subject && a.Name == b.Name && a.Actor == b.Actor
 }
 

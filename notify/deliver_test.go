@@ -16,6 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -54,7 +55,7 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 		s.enqueues(1)
 		s.until("two attempts", func() bool { return len(m.all()) == 2 })
 		version, _ := s.sub(gone)
-		if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{{Room: subscription.Room, Name: gone.String(), Version: version}}}); err != nil {
+		if err := s.store.Apply(context.Background(), store.Change{Records: []store.Record{{Namespace: subscription.Namespace, Name: gone.String(), Version: version}}}); err != nil {
 			s.Fatal(err)
 		}
 		s.changes(off, func(sub *subscription.Subscription) { sub.Disabled = "too loud" })
@@ -72,7 +73,7 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
 	runScene(t, func(s *scene) {
 		m := &fakeSink{answer: func(context.Context, notify.Delivery) error {
-			return failure.HTTPError(410, "", fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
+			return &failure.HTTPError{Status: 410, Err: fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone)}
 		}}
 		id := s.subscribes("fake", queuedOnly)
 		s.serves(one(m))
@@ -312,7 +313,7 @@ func TestTheNotifierLeavesRetentionToTheApplication(t *testing.T) {
 	runScene(t, func(s *scene) {
 		s.serves(one(&fakeSink{}))
 		s.passes(time.Minute)
-		for _, verb := range []string{"Purge", "Forget", "Artifacts", "Breach"} {
+		for _, verb := range []string{"Purge", "DeleteHistory", "Artifacts", "MissedDeadlines"} {
 			expect(s, verb, s.faulty.Calls(verb), 0)
 		}
 	})
@@ -328,7 +329,7 @@ func TestABadServiceConfigIsRefusedWithEveryProblem(t *testing.T) {
 }
 
 // forges enqueues a forged delivery of a subscription that differs from a genuine one in one thing.
-func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfast.Event)) holdfast.ID {
+func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *store.Event)) holdfast.ID {
 	s.Helper()
 	f, err := s.store.Feed(context.Background(), 0, 1000)
 	if err != nil || len(f.Events) == 0 {
@@ -337,11 +338,11 @@ func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfas
 	e := f.Events[len(f.Events)-1]
 	d := holdfast.Draft{ID: holdfast.NewID(), Kind: "holdfast.fake", Queue: subscription.Queue, Owner: subscription.Owner(of)}
 	change(&d, &e)
-	d.Args, err = json.Marshal(map[string]any{"subscription": of, "id": "forged_1", "events": []holdfast.Event{e}})
+	d.Args, err = json.Marshal(map[string]any{"subscription": of, "id": "forged_1", "events": []store.Event{e}})
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := s.store.Keep(context.Background(), holdfast.Change{Deliver: []holdfast.Draft{d}}); err != nil {
+	if err := s.store.Apply(context.Background(), store.Change{Deliver: []holdfast.Draft{d}}); err != nil {
 		s.Fatal(err)
 	}
 	return d.ID
@@ -355,13 +356,13 @@ func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the true one", func() bool { return len(m.all()) == 1 })
-		for what, change := range map[string]func(d *holdfast.Draft, e *holdfast.Event){
-			"of another subscription": func(d *holdfast.Draft, _ *holdfast.Event) { d.Owner = subscription.Owner(holdfast.NewID()) },
-			"of another event":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Name = "failed" },
-			"by another actor":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Actor = "ada" },
-			"of another job":          func(_ *holdfast.Draft, e *holdfast.Event) { e.Job = holdfast.NewID() },
-			"of what never happened":  func(_ *holdfast.Draft, e *holdfast.Event) { e.Seq += 1000 },
-			"without a number":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Seq = 0; e.Actor = "ada" },
+		for what, change := range map[string]func(d *holdfast.Draft, e *store.Event){
+			"of another subscription": func(d *holdfast.Draft, _ *store.Event) { d.Owner = subscription.Owner(holdfast.NewID()) },
+			"of another event":        func(_ *holdfast.Draft, e *store.Event) { e.Name = "failed" },
+			"by another actor":        func(_ *holdfast.Draft, e *store.Event) { e.Actor = "ada" },
+			"of another job":          func(_ *holdfast.Draft, e *store.Event) { e.Job = holdfast.NewID() },
+			"of what never happened":  func(_ *holdfast.Draft, e *store.Event) { e.Seq += 1000 },
+			"without a number":        func(_ *holdfast.Draft, e *store.Event) { e.Seq = 0; e.Actor = "ada" },
 		} {
 			forged := s.forges(id, change)
 			s.until("the forged one "+what+" to end", func() bool {
@@ -370,7 +371,7 @@ func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
 			})
 			expect(s, what, len(m.all()), 1)
 		}
-		s.forges(id, func(*holdfast.Draft, *holdfast.Event) {})
+		s.forges(id, func(*holdfast.Draft, *store.Event) {})
 		s.until("one that says what the feed says", func() bool { return len(m.all()) == 2 })
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // TypePrefix begins the CloudEvents type of every event; subscription.Type is the rest.
@@ -29,11 +29,11 @@ type Envelope struct {
 }
 
 // A Payload is an event as receivers get it. Durations are strings such as "1.5s", as everywhere in the API.
-type Payload struct{ holdfast.Event }
+type Payload struct{ store.Event }
 
 // payload replaces the event's duration by a string.
 type payload struct {
-	holdfast.Event
+	store.Event
 	Took string `json:"took,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (p *Payload) UnmarshalJSON(body []byte) error {
 }
 
 // Wrap returns the envelope of an event. The same event has the same id for every receiver.
-func Wrap(source string, e holdfast.Event) Envelope {
+func Wrap(source string, e store.Event) Envelope {
 	if source == "" {
 		source = DefaultSource
 	}

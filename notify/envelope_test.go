@@ -10,18 +10,19 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAnEnvelopeIsACloudEvent(t *testing.T) {
 	job, at := holdfast.NewID(), time.Date(2026, 11, 16, 1, 2, 3, 456_000_000, time.FixedZone("", 3600))
 	for _, c := range []struct {
-		e             holdfast.Event
+		e             store.Event
 		kind, subject string
 	}{
-		{holdfast.Event{Seq: 42, Job: job, At: at, Name: "failed", Kind: "mail", Code: "HTTP_5XX", Context: map[string]string{"http_status": "502"}}, "io.holdfast.job.failed", job.String()},
-		{holdfast.Event{Seq: 42, Job: job, At: at, Name: "manual retry", Actor: "ada"}, "io.holdfast.job.manual_retry", job.String()},
-		{holdfast.Event{Seq: 42, Subject: "group/" + job.String(), At: at, Name: "partial"}, "io.holdfast.group.partial", "group/" + job.String()},
-		{holdfast.Event{Seq: 42, At: at, Name: "forgotten"}, "io.holdfast.feed.forgotten", ""},
+		{store.Event{Seq: 42, Job: job, At: at, Name: "failed", Kind: "mail", Code: "HTTP_5XX", Context: map[string]string{"http_status": "502"}}, "io.holdfast.job.failed", job.String()},
+		{store.Event{Seq: 42, Job: job, At: at, Name: "manual retry", Actor: "ada"}, "io.holdfast.job.manual_retry", job.String()},
+		{store.Event{Seq: 42, Subject: "group/" + job.String(), At: at, Name: "partial"}, "io.holdfast.group.partial", "group/" + job.String()},
+		{store.Event{Seq: 42, At: at, Name: "forgotten"}, "io.holdfast.feed.forgotten", ""},
 	} {
 		body, err := json.Marshal(notify.Wrap("/shop", c.e))
 		if err != nil {
@@ -40,7 +41,7 @@ func TestAnEnvelopeIsACloudEvent(t *testing.T) {
 		if ce.Extensions()["sequence"] != "0000000000000000042" {
 			t.Errorf("sequence: %v", ce.Extensions())
 		}
-		var inside holdfast.Event
+		var inside store.Event
 		if err := ce.DataAs(&inside); err != nil || inside.Seq != 42 || inside.Name != c.e.Name || inside.Code != c.e.Code {
 			t.Errorf("%v: %+v", err, inside)
 		}
@@ -48,13 +49,13 @@ func TestAnEnvelopeIsACloudEvent(t *testing.T) {
 }
 
 func TestAnEnvelopeWithoutASourceNamesHoldfast(t *testing.T) {
-	if e := notify.Wrap("", holdfast.Event{Seq: 1, Name: "queued"}); e.Source != notify.DefaultSource {
+	if e := notify.Wrap("", store.Event{Seq: 1, Name: "queued"}); e.Source != notify.DefaultSource {
 		t.Error(e.Source)
 	}
 }
 
 func TestDurationsAreStringsForReceiversToo(t *testing.T) {
-	body, err := json.Marshal(notify.Wrap("", holdfast.Event{Seq: 7, Name: "completed", Took: 1500 * time.Millisecond}))
+	body, err := json.Marshal(notify.Wrap("", store.Event{Seq: 7, Name: "completed", Took: 1500 * time.Millisecond}))
 	if err != nil || !strings.Contains(string(body), `"took":"1.5s"`) || strings.Count(string(body), `"took"`) != 1 {
 		t.Fatalf("got %s, %v", body, err)
 	}
@@ -62,7 +63,7 @@ func TestDurationsAreStringsForReceiversToo(t *testing.T) {
 	if err := json.Unmarshal(body, &read); err != nil || read.Data.Took != 1500*time.Millisecond || read.Data.Seq != 7 {
 		t.Fatalf("read %+v, %v", read, err)
 	}
-	if body, err = json.Marshal(notify.Wrap("", holdfast.Event{Seq: 7})); err != nil || strings.Contains(string(body), "took") {
+	if body, err = json.Marshal(notify.Wrap("", store.Event{Seq: 7})); err != nil || strings.Contains(string(body), "took") {
 		t.Fatalf("got %s, %v", body, err)
 	}
 }

@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxDeliveryBytes is the maximum size of the events in one delivery. It is well below the maximum of a job's arguments, and well above one event.
-const maxDeliveryBytes = holdfast.MaxArgs / 2
+const maxDeliveryBytes = check.MaxArgs / 2
 
 // addDelivery makes a delivery of the first events, as many as fit together, and returns how many.
-func (s *subscriptionRun) addDelivery(events []holdfast.Event) int {
+func (s *subscriptionRun) addDelivery(events []store.Event) int {
 	if len(events) == 0 {
 		return 0
 	}
@@ -25,7 +27,7 @@ func (s *subscriptionRun) addDelivery(events []holdfast.Event) int {
 }
 
 // fitting is how many of the events go into one delivery: at least one.
-func (s *subscriptionRun) fitting(events []holdfast.Event) int {
+func (s *subscriptionRun) fitting(events []store.Event) int {
 	left, n := maxDeliveryBytes, 0
 	for n < len(events) && n < max(1, s.traits.Together) {
 		body, err := json.Marshal(events[n])
@@ -38,7 +40,7 @@ func (s *subscriptionRun) fitting(events []holdfast.Event) int {
 }
 
 // appendDelivery adds a delivery to the change. The same events get the same delivery id, whenever they are delivered.
-func (s *subscriptionRun) appendDelivery(events []holdfast.Event, more int) {
+func (s *subscriptionRun) appendDelivery(events []store.Event, more int) {
 	id := fmt.Sprintf("%s_%d", s.sub.ID, events[0].Seq)
 	if last := events[len(events)-1].Seq; last != events[0].Seq || more > 0 {
 		id = fmt.Sprintf("%s_%d_%d", s.sub.ID, events[0].Seq, last)
@@ -69,9 +71,9 @@ func dependency(host string, sub subscription.Subscription) string {
 		}
 		return '_'
 	}, host)
-	if len(name) > holdfast.MaxName {
+	if len(name) > check.MaxName {
 		sum := sha256.Sum256([]byte(host))
-		name = name[:holdfast.MaxName-17] + ":" + hex.EncodeToString(sum[:8])
+		name = name[:check.MaxName-17] + ":" + hex.EncodeToString(sum[:8])
 	}
 	return name
 }

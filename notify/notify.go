@@ -11,10 +11,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // ErrGone is wrapped by a sink whose receiver does not want any more events. The subscription is then disabled.
@@ -48,7 +48,7 @@ type Traits struct {
 // A Delivery is one notification.
 type Delivery struct {
 	Subscription subscription.Subscription
-	Events       []holdfast.Event
+	Events       []store.Event
 	More         int // number of further events that are not in it, because they were too many
 
 	ID      string    // the same in all attempts, and when it is sent again

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -48,7 +49,7 @@ func (r *relay) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := &relayRound{relay: r, store: r.service.store, pages: make(map[int64]holdfast.Feed)}
+	t := &relayRound{relay: r, store: r.service.store, pages: make(map[int64]store.Feed)}
 	present := make(map[holdfast.ID]bool, len(records))
 	for _, record := range records {
 		sub, err := readSubscription(record)
@@ -93,7 +94,7 @@ func (r *relay) logOnce(name string, err error) {
 
 // cursor is how far a subscription was read: the cursor of its record, or what this process has passed beyond it. The latter counts only for the same version of
 // the record, because another process may have moved or rewound it.
-func (r *relay) cursor(record holdfast.Record, sub subscription.Subscription) int64 {
+func (r *relay) cursor(record store.Record, sub subscription.Subscription) int64 {
 	p := r.passed[sub.ID]
 	if p.version == record.Version && p.keptAt.Equal(record.KeptAt) {
 		return max(p.cursor, sub.Cursor)
@@ -102,7 +103,7 @@ func (r *relay) cursor(record holdfast.Record, sub subscription.Subscription) in
 }
 
 // pass records that events up to a number did not match, and reports whether the cursor should be stored now.
-func (r *relay) pass(record holdfast.Record, sub subscription.Subscription, to int64) (keep bool) {
+func (r *relay) pass(record store.Record, sub subscription.Subscription, to int64) (keep bool) {
 	p := r.passed[sub.ID]
 	if p.version != record.Version || !p.keptAt.Equal(record.KeptAt) {
 		p = passed{version: record.Version, keptAt: record.KeptAt, since: time.Now()}
@@ -116,12 +117,12 @@ func (r *relay) pass(record holdfast.Record, sub subscription.Subscription, to i
 type relayRound struct {
 	relay   *relay
 	store   Store
-	pages   map[int64]holdfast.Feed
-	buckets map[string]holdfast.Record
+	pages   map[int64]store.Feed
+	buckets map[string]store.Record
 }
 
 // page reads the feed after a number. Subscriptions with the same cursor share the result.
-func (t *relayRound) page(ctx context.Context, after int64) (holdfast.Feed, error) {
+func (t *relayRound) page(ctx context.Context, after int64) (store.Feed, error) {
 	if page, ok := t.pages[after]; ok {
 		return page, nil
 	}
@@ -137,15 +138,15 @@ func (t *relayRound) page(ctx context.Context, after int64) (holdfast.Feed, erro
 
 // A subscriptionRun is the work on one subscription in a round: what was read, and the change to store.
 type subscriptionRun struct {
-	record holdfast.Record
+	record store.Record
 	sub    subscription.Subscription
 	sink   Sink
 	traits Traits
-	change holdfast.Change
+	change store.Change
 }
 
 // process processes one subscription. broken is an error of its sink; err is an error of the store.
-func (t *relayRound) process(ctx context.Context, record holdfast.Record, sub subscription.Subscription, sink Sink) (broken, err error) {
+func (t *relayRound) process(ctx context.Context, record store.Record, sub subscription.Subscription, sink Sink) (broken, err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			broken = fmt.Errorf("the sink panicked: %v\n%s", thrown, debug.Stack())
@@ -206,7 +207,7 @@ func (t *relayRound) underWay(ctx context.Context, id holdfast.ID) (bool, error)
 
 // read reads the next page for a subscription. If retention has deleted events before they were read, they are counted and an event records it. A cursor beyond
 // the end of the feed, as in a store that was restored from a backup, is set to the end, and an event records that too.
-func (t *relayRound) read(ctx context.Context, s *subscriptionRun) (holdfast.Feed, error) {
+func (t *relayRound) read(ctx context.Context, s *subscriptionRun) (store.Feed, error) {
 	page, err := t.page(ctx, s.sub.Cursor)
 	if errors.Is(err, holdfast.ErrInvalid) {
 		return t.reset(ctx, s, err)
@@ -219,7 +220,7 @@ func (t *relayRound) read(ctx context.Context, s *subscriptionRun) (holdfast.Fee
 }
 
 // reset sets a cursor beyond the end of the feed to the end.
-func (t *relayRound) reset(ctx context.Context, s *subscriptionRun, refusal error) (holdfast.Feed, error) {
+func (t *relayRound) reset(ctx context.Context, s *subscriptionRun, refusal error) (store.Feed, error) {
 	start, err := t.store.Feed(ctx, 0, 1)
 	if err != nil {
 		return start, err
@@ -228,11 +229,11 @@ func (t *relayRound) reset(ctx context.Context, s *subscriptionRun, refusal erro
 		return start, refusal
 	}
 	s.addEvent("reset", fmt.Sprintf("the subscription was at event %d but the feed ends at %d: this is another store, or one restored from a backup. Deliveries continue from the end of the feed", s.sub.Cursor, start.Head))
-	return holdfast.Feed{Next: start.Head, Head: start.Head}, nil
+	return store.Feed{Next: start.Head, Head: start.Head}, nil
 }
 
 func (s *subscriptionRun) addEvent(name, reason string) {
-	s.change.Events = append(s.change.Events, holdfast.Event{Subject: subscription.Owner(s.sub.ID), Name: name, Actor: actor, Reason: reason})
+	s.change.Events = append(s.change.Events, store.Event{Subject: subscription.Owner(s.sub.ID), Name: name, Actor: actor, Reason: reason})
 }
 
 // step processes one page for a subscription, and reports whether there is more.
@@ -260,7 +261,7 @@ func (t *relayRound) step(ctx context.Context, s *subscriptionRun) (more bool, e
 	return page.Next < page.Head && !(s.traits.Ordered && len(matched) > 0), nil
 }
 
-func (s *subscriptionRun) matching(page holdfast.Feed) (matched []holdfast.Event) {
+func (s *subscriptionRun) matching(page store.Feed) (matched []store.Event) {
 	for i := range page.Events {
 		if s.sub.Matches(page.Events[i]) {
 			matched = append(matched, page.Events[i])
@@ -292,11 +293,11 @@ func (t *relayRound) save(ctx context.Context, s *subscriptionRun) (err error) {
 		return err
 	}
 	s.change.Records = append(s.change.Records, record)
-	if err := t.store.Keep(ctx, s.change); err != nil {
+	if err := t.store.Apply(ctx, s.change); err != nil {
 		return err
 	}
 	// The store sets KeptAt, so the passed position of this record is not valid before the next read of the records.
 	record.Version++
-	s.record, s.change = record, holdfast.Change{}
+	s.record, s.change = record, store.Change{}
 	return nil
 }

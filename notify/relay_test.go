@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func queuedOnly(s *subscription.Subscription) { s.Events = []string{"queued"} }
@@ -122,7 +123,7 @@ func TestAnOrderedSinkContinuesAfterADeliveryThatFailedForGood(t *testing.T) {
 		m := &fakeSink{traits: notify.Traits{Ordered: true, Together: 1}}
 		m.answer = func(_ context.Context, d notify.Delivery) error {
 			if len(m.all()) == 1 {
-				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this one never"}
+				return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "this one never"}
 			}
 			return nil
 		}
@@ -187,7 +188,7 @@ func TestEventsDeletedBeforeDeliveryAreReported(t *testing.T) {
 		s.works()
 		s.enqueues(10)
 		s.passes(time.Minute)
-		if _, err := s.store.Forget(context.Background(), holdfast.ShelfFeed, 10*time.Second, 1000); err != nil {
+		if _, err := s.store.DeleteHistory(context.Background(), store.HistoryFeed, 10*time.Second, 1000); err != nil {
 			s.Fatal(err)
 		}
 		s.serves(one(m))
@@ -288,22 +289,22 @@ func TestAFaultInTheMiddleOfARoundLosesNothingAndDoublesNothing(t *testing.T) {
 
 // flakyKeep fails every second change that makes deliveries, before or after the store has written it.
 type flakyKeep struct {
-	holdfast.Store
+	store.Store
 	after bool
 	n     int // used only by the relay
 }
 
-func (f *flakyKeep) Keep(ctx context.Context, c holdfast.Change) error {
+func (f *flakyKeep) Apply(ctx context.Context, c store.Change) error {
 	if len(c.Enqueue) == 0 {
-		return f.Store.Keep(ctx, c)
+		return f.Store.Apply(ctx, c)
 	}
 	f.n++
-	lost := &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store did not answer"}
+	lost := &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the store did not answer"}
 	if f.n%2 == 0 {
-		return f.Store.Keep(ctx, c)
+		return f.Store.Apply(ctx, c)
 	}
 	if f.after {
-		_ = f.Store.Keep(ctx, c)
+		_ = f.Store.Apply(ctx, c)
 	}
 	return lost
 }

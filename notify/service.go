@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/internal/secret"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // kindPrefix begins the kind of every delivery job; the name of the sink is the rest.
@@ -27,7 +28,7 @@ const actor = "holdfast"
 type Store interface {
 	engine.Store
 
-	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
+	Feed(ctx context.Context, after int64, limit int) (store.Feed, error)
 	Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error)
 }
 
@@ -42,9 +43,9 @@ type Service struct {
 }
 
 // New makes a service. A Config that cannot work is refused; the error names every problem.
-func New(store Store, cfg Config) (*Service, error) {
+func New(db Store, cfg Config) (*Service, error) {
 	problems := []error{
-		refuse(store == nil, "the store is nil: open one with store.Open"),
+		refuse(db == nil, "the store is nil: open one with anystore.Open"),
 		refuse(len(cfg.Sinks) == 0, "Sinks is empty: give at least one, such as webhook.New"),
 		refuse(cfg.Beat < 0, "Beat is %v: give a positive duration, or 0 for 200ms", cfg.Beat),
 	}
@@ -57,9 +58,9 @@ func New(store Store, cfg Config) (*Service, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	s := &Service{store: store, cfg: cfg}
+	s := &Service{store: db, cfg: cfg}
 	s.cfg.setDefaults()
-	s.subscriptions.store = store
+	s.subscriptions.store = db
 	s.slotLimits.most = max(1, (s.cfg.Slots+1)/2)
 	s.relay = newRelay(s)
 	return s, s.makeEngine()
@@ -92,24 +93,21 @@ var leaveDuties = []string{"retention", "artifacts", "deadline"}
 func (s *Service) makeEngine() error {
 	cfg := s.cfg.Engine
 	cfg.Queues, cfg.Slots, cfg.Log, cfg.Prefetch = []string{subscription.Queue}, s.cfg.Slots, s.cfg.Log, -1
-	cfg.Duties = append(slices.Clone(cfg.Duties), engine.Duty{Name: "relay", Beat: s.cfg.Beat, Round: s.relay.round, Sign: s.relay.again})
-	cfg.Leave = slices.Concat(cfg.Leave, leaveDuties)
+	cfg.Duties = append(slices.Clone(cfg.Duties), engine.Duty{Name: "relay", Interval: s.cfg.Beat, Run: s.relay.round, Signal: s.relay.again})
+	cfg.DisableDuties = slices.Concat(cfg.DisableDuties, leaveDuties)
 	e, err := engine.New(s.store, cfg)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.cfg.Sinks)) {
 		t := s.cfg.Sinks[name].Traits()
-		how := engine.Kind{Timeout: t.Timeout, Policy: t.Policy, Classify: t.Classify}
+		how := engine.KindOptions{Timeout: t.Timeout, Policy: t.Policy, Classify: t.Classify}
 		if how.Timeout == 0 {
 			how.Timeout = 30 * time.Second
 		}
-		if reflect.ValueOf(how.Policy).IsZero() {
-			how.Policy = defaultPolicy
-		}
-		if err := engine.HandleRaw(e, kindPrefix+name, s.deliver, how); err != nil {
-			return err
-		}
+		var file *policy.Set // none: what the sink does not set has the default
+		how.Policy = file.Over(policy.Own{Engine: defaultPolicy, Kind: t.Policy}, kindPrefix+name, "")
+		engine.HandleRaw(e, kindPrefix+name, s.deliver, how)
 	}
 	s.engine = e
 	return nil
@@ -146,5 +144,5 @@ func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

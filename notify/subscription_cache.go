@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // cacheMaxAge is the maximum age of the subscriptions that a delivery uses.
@@ -22,22 +23,22 @@ type subscriptionCache struct {
 
 	mu   sync.Mutex
 	read time.Time
-	all  map[string]holdfast.Record // by name
+	all  map[string]store.Record // by name
 }
 
 // readAll reads all subscriptions from the store.
-func (b *subscriptionCache) readAll(ctx context.Context) ([]holdfast.Record, error) {
+func (b *subscriptionCache) readAll(ctx context.Context) ([]store.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.readAllLocked(ctx)
 }
 
-func (b *subscriptionCache) readAllLocked(ctx context.Context) ([]holdfast.Record, error) {
-	records, err := b.store.Records(ctx, subscription.Room)
+func (b *subscriptionCache) readAllLocked(ctx context.Context) ([]store.Record, error) {
+	records, err := b.store.Records(ctx, subscription.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	b.read, b.all = time.Now(), make(map[string]holdfast.Record, len(records))
+	b.read, b.all = time.Now(), make(map[string]store.Record, len(records))
 	for _, r := range records {
 		b.all[r.Name] = r
 	}
@@ -67,7 +68,7 @@ func (b *subscriptionCache) find(ctx context.Context, id holdfast.ID) (sub subsc
 	}
 }
 
-func readSubscription(r holdfast.Record) (sub subscription.Subscription, err error) {
+func readSubscription(r store.Record) (sub subscription.Subscription, err error) {
 	if r.Version == 0 {
 		return sub, holdfast.ErrNotFound
 	}
@@ -98,9 +99,9 @@ func (b *subscriptionCache) disable(ctx context.Context, id holdfast.ID, why str
 		if r.Body, err = json.Marshal(sub); err != nil {
 			return err
 		}
-		err = b.store.Keep(ctx, holdfast.Change{
-			Records: []holdfast.Record{r},
-			Events:  []holdfast.Event{{Subject: subscription.Owner(id), Name: "disabled", Actor: actor, Reason: sub.Disabled}},
+		err = b.store.Apply(ctx, store.Change{
+			Records: []store.Record{r},
+			Events:  []store.Event{{Subject: subscription.Owner(id), Name: "disabled", Actor: actor, Reason: sub.Disabled}},
 		})
 		if !errors.Is(err, holdfast.ErrConflict) || tries >= 20 {
 			return err

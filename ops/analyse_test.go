@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestABreakersHistoryShowsTheOutages(t *testing.T) {
@@ -36,7 +37,7 @@ func TestABreakersHistoryShowsTheOutages(t *testing.T) {
 }
 
 func TestFiguresOfAKindAddUp(t *testing.T) {
-	experience := []holdfast.Experience{
+	experience := []store.RetryStats{
 		{Kind: "mail", Attempts: 10, Complete: 6},
 		{Kind: "mail", Code: "TIMEOUT", Number: 1, Attempts: 3, Complete: 1, Again: 2, Took: 3 * time.Second, Wasted: time.Second},
 		{Kind: "mail", Code: "TIMEOUT", Number: 2, Attempts: 2, Complete: 1, GaveUp: 1, Took: 2 * time.Second, Wasted: time.Second},
@@ -44,7 +45,7 @@ func TestFiguresOfAKindAddUp(t *testing.T) {
 		{Kind: "report", Attempts: 1, Complete: 1},
 	}
 	cost := func(kind string) float64 { return map[string]float64{"mail": 2.5}[kind] }
-	want := []KindFigures{
+	want := []KindStats{
 		{Kind: "mail", Jobs: 10, FirstTry: 6, Later: 2, GaveUp: 2, Attempts: 14, Retries: 4, Amplification: 1.4, Took: 6 * time.Second, Wasted: 3 * time.Second, Cost: 35, RetryCost: 10},
 		{Kind: "report", Jobs: 1, FirstTry: 1, Attempts: 1, Amplification: 1},
 	}
@@ -77,31 +78,31 @@ func TestVaryingAndEqualPropertiesAreSeparated(t *testing.T) {
 }
 
 func TestACircuitIsDescribedWithItsWindow(t *testing.T) {
-	b := describe("gateway", breaker.Circuit{
+	b := describe("gateway", breaker.Snapshot{
 		State: breaker.Open, Since: at(1), Until: at(31), Recent: "..xsX", Opens: 2, Code: "GW_5XX",
 		History: []breaker.Transition{{To: breaker.Open, Why: "first"}, {To: breaker.Open, Why: "then"}},
 	})
 	if b.Calls != 5 || b.Failures != 2 || b.Slow != 2 || b.NextProbe != at(31) || b.Why != "then" || b.History[1].Why != "first" {
 		t.Errorf("described as %+v", b)
 	}
-	if b = describe("gateway", breaker.Circuit{State: breaker.Closed, Slots: []breaker.Slot{{Calls: 3, Failures: 1}, {Calls: 2, Slow: 1}}}); b.Calls != 5 || b.Failures != 1 || b.Slow != 1 {
+	if b = describe("gateway", breaker.Snapshot{State: breaker.Closed, Slots: []breaker.Slot{{Calls: 3, Failures: 1}, {Calls: 2, Slow: 1}}}); b.Calls != 5 || b.Failures != 1 || b.Slow != 1 {
 		t.Errorf("described as %+v", b)
 	}
-	if c := decode(holdfast.Record{Version: 1, Body: []byte(`{"state": 7}`)}); c.State != breaker.Closed {
+	if c := decode(store.Record{Version: 1, Body: []byte(`{"state": 7}`)}); c.State != breaker.Closed {
 		t.Errorf("what cannot be read is %+v", c)
 	}
 }
 
 func TestForcingABreakerKeepsOtherFieldsOfItsRecord(t *testing.T) {
-	r := holdfast.Record{Version: 3, Body: []byte(`{"state":"open","until":"2026-05-04T12:00:00Z","code":"GW_5XX","budget":{"per_second":1},"by":"w1#7","flow":{"Free":false}}`)}
-	body, err := encode(r, breaker.Circuit{State: breaker.ForcedOpen})
+	r := store.Record{Version: 3, Body: []byte(`{"state":"open","until":"2026-05-04T12:00:00Z","code":"GW_5XX","budget":{"per_second":1},"by":"w1#7","flow":{"Free":false}}`)}
+	body, err := encode(r, breaker.Snapshot{State: breaker.ForcedOpen})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(`{"budget":{"per_second":1},"by":"w1#7","state":"forced-open"}`, string(body)); diff != "" {
 		t.Error(diff)
 	}
-	if body, err = encode(holdfast.Record{}, breaker.Circuit{State: breaker.Open}); err != nil || string(body) != `{"state":"open"}` {
+	if body, err = encode(store.Record{}, breaker.Snapshot{State: breaker.Open}); err != nil || string(body) != `{"state":"open"}` {
 		t.Errorf("a new circuit is written as %s, %v", body, err)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Analytics shows whether retries help, and what they cost.
 type Analytics struct {
 	Within     time.Duration `json:"within"`     // covers jobs that were created within this time
-	Kinds      []KindFigures `json:"kinds"`      // the kind that wastes the most time first
-	Retries    []Retried     `json:"retries"`    // by kind, code and number of the attempt
+	Kinds      []KindStats   `json:"kinds"`      // the kind that wastes the most time first
+	Retries    []RetryEffect `json:"retries"`    // by kind, code and number of the attempt
 	Recoveries []Recovery    `json:"recoveries"` // of dependencies, the latest first, as far back as breakers keep their history
 }
 
-// KindFigures are the numbers of one kind.
-type KindFigures struct {
+// KindStats are the numbers of one kind.
+type KindStats struct {
 	Kind     string `json:"kind"`
 	Jobs     int    `json:"jobs"`      // that made a first attempt
 	FirstTry int    `json:"first_try"` // completed by the first attempt
@@ -36,8 +36,8 @@ type KindFigures struct {
 	RetryCost float64 `json:"retry_cost,omitempty"` // of the retries
 }
 
-// Retried is the result of retries after one code and attempt number.
-type Retried struct {
+// RetryEffect is the result of retries after one code and attempt number.
+type RetryEffect struct {
 	Kind     string        `json:"kind"`
 	Code     string        `json:"code"`
 	Number   int           `json:"number"` // of the attempt that failed, 1 the first
@@ -54,7 +54,7 @@ func (s *Service) Analytics(ctx context.Context, within time.Duration) (Analytic
 	if within <= 0 {
 		return Analytics{}, invalid("within %v: give a positive duration, such as 24h", within)
 	}
-	experience, err := s.store.Experience(ctx, within)
+	experience, err := s.store.RetryStats(ctx, within)
 	if err != nil {
 		return Analytics{}, err
 	}
@@ -67,12 +67,12 @@ func (s *Service) Analytics(ctx context.Context, within time.Duration) (Analytic
 	return answer, err
 }
 
-func kindFigures(experience []holdfast.Experience, cost func(kind string) float64) []KindFigures {
-	kinds := map[string]*KindFigures{}
+func kindFigures(experience []store.RetryStats, cost func(kind string) float64) []KindStats {
+	kinds := map[string]*KindStats{}
 	for _, e := range experience {
 		k := kinds[e.Kind]
 		if k == nil {
-			k = &KindFigures{Kind: e.Kind}
+			k = &KindStats{Kind: e.Kind}
 			kinds[e.Kind] = k
 		}
 		if e.Number == 0 {
@@ -85,7 +85,7 @@ func kindFigures(experience []holdfast.Experience, cost func(kind string) float6
 		k.Took += e.Took
 		k.Wasted += e.Wasted
 	}
-	list := make([]KindFigures, 0, len(kinds))
+	list := make([]KindStats, 0, len(kinds))
 	for _, k := range kinds {
 		k.Attempts = k.Jobs + k.Retries
 		if k.Jobs > 0 {
@@ -94,25 +94,25 @@ func kindFigures(experience []holdfast.Experience, cost func(kind string) float6
 		k.Cost, k.RetryCost = cost(k.Kind)*float64(k.Attempts), cost(k.Kind)*float64(k.Retries)
 		list = append(list, *k)
 	}
-	slices.SortFunc(list, func(a, b KindFigures) int {
+	slices.SortFunc(list, func(a, b KindStats) int {
 		return cmp.Or(cmp.Compare(b.Wasted, a.Wasted), cmp.Compare(a.Kind, b.Kind))
 	})
 	return list
 }
 
-func retried(experience []holdfast.Experience) []Retried {
-	list := []Retried{}
+func retried(experience []store.RetryStats) []RetryEffect {
+	list := []RetryEffect{}
 	for _, e := range experience {
 		if e.Number == 0 {
 			continue
 		}
-		r := Retried{Kind: e.Kind, Code: e.Code, Number: e.Number, Failed: e.Attempts, Complete: e.Complete, Again: e.Again, GaveUp: e.GaveUp, Wasted: e.Wasted}
+		r := RetryEffect{Kind: e.Kind, Code: e.Code, Number: e.Number, Failed: e.Attempts, Complete: e.Complete, Again: e.Again, GaveUp: e.GaveUp, Wasted: e.Wasted}
 		if next := e.Complete + e.Again; next > 0 {
 			r.Success = float64(e.Complete) / float64(next)
 		}
 		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b Retried) int {
+	slices.SortFunc(list, func(a, b RetryEffect) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Number, b.Number))
 	})
 	return list

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An Unattended is a kind with claimable jobs that no live worker handles in their queue. The jobs wait at no cost.
@@ -21,12 +22,12 @@ type Unattended struct {
 	Told  bool      `json:"told,omitempty"` // the event was written
 }
 
-// UnattendedOf returns the kinds of claimable jobs that none of the workers handles, by queue and kind.
-func UnattendedOf(depths []holdfast.Depth, workers []holdfast.Presence) []Unattended {
+// FindUnattended returns the kinds of claimable jobs that none of the workers handles, by queue and kind.
+func FindUnattended(depths []store.Depth, workers []store.WorkerInfo) []Unattended {
 	all := []Unattended{}
 	for _, d := range depths {
 		for _, kind := range d.Kinds {
-			if !slices.ContainsFunc(workers, func(w holdfast.Presence) bool { return worksOn(w, d.Queue) && slices.Contains(w.Kinds, kind) }) {
+			if !slices.ContainsFunc(workers, func(w store.WorkerInfo) bool { return worksOn(w, d.Queue) && slices.Contains(w.Kinds, kind) }) {
 				all = append(all, Unattended{Queue: d.Queue, Kind: kind})
 			}
 		}
@@ -35,7 +36,7 @@ func UnattendedOf(depths []holdfast.Depth, workers []holdfast.Presence) []Unatte
 }
 
 // worksOn reports whether a worker claims from a queue.
-func worksOn(w holdfast.Presence, queue string) bool {
+func worksOn(w store.WorkerInfo, queue string) bool {
 	return slices.Contains(w.Queues, queue) || slices.Equal(w.Queues, []string{"*"})
 }
 
@@ -65,7 +66,7 @@ func (s *Service) Attend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := holdfast.Record{Room: roomAttendance, Name: recordUnattended}
+	r := store.Record{Namespace: roomAttendance, Name: recordUnattended}
 	var known []Unattended
 	for _, one := range records {
 		if one.Name == recordUnattended {
@@ -77,14 +78,14 @@ func (s *Service) Attend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, events := attendance(known, UnattendedOf(depths, workers), now)
+	found, events := attendance(known, FindUnattended(depths, workers), now)
 	if slices.Equal(found, known) {
 		return nil
 	}
 	if r.Body, err = json.Marshal(found); err != nil {
 		return err
 	}
-	err = s.store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}, Events: events})
+	err = s.store.Apply(ctx, store.Change{Records: []store.Record{r}, Events: events})
 	if errors.Is(err, holdfast.ErrConflict) { // another process wrote it first
 		return nil
 	}
@@ -92,7 +93,7 @@ func (s *Service) Attend(ctx context.Context) error {
 }
 
 // attendance returns the new record, and the events for the changes.
-func attendance(known, seen []Unattended, now time.Time) (found []Unattended, events []holdfast.Event) {
+func attendance(known, seen []Unattended, now time.Time) (found []Unattended, events []store.Event) {
 	name := func(u Unattended) string { return u.Queue + "\n" + u.Kind }
 	before := map[string]Unattended{}
 	for _, u := range known {
@@ -119,6 +120,6 @@ func attendance(known, seen []Unattended, now time.Time) (found []Unattended, ev
 	return found, events
 }
 
-func attendanceEvent(u Unattended, what, reason string) holdfast.Event {
-	return holdfast.Event{Subject: "kind/" + u.Kind, Name: what, Actor: breaker.System, Reason: reason}
+func attendanceEvent(u Unattended, what, reason string) store.Event {
+	return store.Event{Subject: "kind/" + u.Kind, Name: what, Actor: breaker.System, Reason: reason}
 }

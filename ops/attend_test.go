@@ -10,12 +10,13 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestAKindWithoutAWorkerIsFoundByQueueAndKind(t *testing.T) {
-	depths := []holdfast.Depth{{Queue: "q", Kinds: []string{"a", "b"}}, {Queue: "r", Kinds: []string{"a", "http"}}, {Queue: "s"}}
-	workers := []holdfast.Presence{{Queues: []string{"q"}, Kinds: []string{"a"}}, {Queues: []string{"*"}, Kinds: []string{"http"}}, {Queues: []string{"q"}}}
-	if got, want := UnattendedOf(depths, workers), []Unattended{{Queue: "q", Kind: "b"}, {Queue: "r", Kind: "a"}}; !slices.Equal(got, want) {
+	depths := []store.Depth{{Queue: "q", Kinds: []string{"a", "b"}}, {Queue: "r", Kinds: []string{"a", "http"}}, {Queue: "s"}}
+	workers := []store.WorkerInfo{{Queues: []string{"q"}, Kinds: []string{"a"}}, {Queues: []string{"*"}, Kinds: []string{"http"}}, {Queues: []string{"q"}}}
+	if got, want := FindUnattended(depths, workers), []Unattended{{Queue: "q", Kind: "b"}, {Queue: "r", Kind: "a"}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -28,7 +29,7 @@ func TestAKindWithoutAWorkerIsOneEventAndItsEndAnother(t *testing.T) {
 		seen []Unattended
 		want string
 	}{{0, mail, ""}, {0, mail, ""}, {1, mail, "unattended"}, {2, mail, ""}, {3, nil, "attended"}, {4, nil, ""}, {5, mail, ""}, {5, nil, ""}} {
-		var events []holdfast.Event
+		var events []store.Event
 		known, events = attendance(known, step.seen, noon.Add(time.Duration(step.at)*time.Minute))
 		written := ""
 		for _, e := range events {
@@ -45,7 +46,7 @@ func TestAKindWithoutAWorkerIsOneEventAndItsEndAnother(t *testing.T) {
 
 func TestAttendWritesItsEvents(t *testing.T) {
 	ctx := context.Background()
-	jobs, err := store.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
+	jobs, err := anystore.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestAttendWritesItsEvents(t *testing.T) {
 	}
 	known[0].Since = known[0].Since.Add(-unattendedFor)
 	records[0].Body, _ = json.Marshal(known)
-	if err := jobs.Keep(ctx, holdfast.Change{Records: records}); err != nil {
+	if err := jobs.Apply(ctx, store.Change{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 	attend()
@@ -86,7 +87,7 @@ func TestAttendWritesItsEvents(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"unattended"}) {
 		t.Errorf("after a minute: %v", got)
 	}
-	if err := jobs.Present(ctx, holdfast.Presence{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Kinds: []string{"mail"}, Slots: 1, For: time.Minute}); err != nil {
+	if err := jobs.ReportWorker(ctx, store.WorkerInfo{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Kinds: []string{"mail"}, Slots: 1, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	attend()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An AuditFilter selects entries of the audit log. At most one of Subject and Job is set; with neither, the feed is read
@@ -19,23 +20,23 @@ type AuditFilter struct {
 	Limit   int         // page size; 200 when zero
 }
 
-// A Trail is a page of the audit log: what people did, when, why and in which request.
-type Trail struct {
-	Events []holdfast.Event `json:"events"`         // the oldest first
-	Next   int64            `json:"next,omitempty"` // in the feed: continue after this number
-	Head   int64            `json:"head,omitempty"` // in the feed: the newest event; if it equals Next, there are no more
-	Missed int64            `json:"missed,omitempty"`
+// An AuditLog is a page of the audit log: what people did, when, why and in which request.
+type AuditLog struct {
+	Events []store.Event `json:"events"`         // the oldest first
+	Next   int64         `json:"next,omitempty"` // in the feed: continue after this number
+	Head   int64         `json:"head,omitempty"` // in the feed: the newest event; if it equals Next, there are no more
+	Missed int64         `json:"missed,omitempty"`
 }
 
-// Trail returns entries of the audit log: actions of people, and not what workers do by themselves. The feed is kept for a
+// AuditLog returns entries of the audit log: actions of people, and not what workers do by themselves. The feed is kept for a
 // shorter time than stories: to find older actions, ask by subject.
-func (s *Service) Trail(ctx context.Context, f AuditFilter) (Trail, error) {
+func (s *Service) AuditLog(ctx context.Context, f AuditFilter) (AuditLog, error) {
 	if f.Limit <= 0 || f.Limit > maxPage {
 		f.Limit = maxPage
 	}
 	switch {
 	case f.Subject != "" && !f.Job.IsZero():
-		return Trail{}, invalid("both a subject and a job: give one")
+		return AuditLog{}, invalid("both a subject and a job: give one")
 	case f.Subject != "":
 		events, err := s.store.Events(ctx, f.Subject, maxPage)
 		slices.Reverse(events)
@@ -48,12 +49,12 @@ func (s *Service) Trail(ctx context.Context, f AuditFilter) (Trail, error) {
 }
 
 // last returns the last matching events.
-func (f AuditFilter) last(events []holdfast.Event) Trail {
-	mine := slices.DeleteFunc(slices.Clone(events), func(e holdfast.Event) bool { return !f.matches(e) })
-	return Trail{Events: mine[max(0, len(mine)-f.Limit):]}
+func (f AuditFilter) last(events []store.Event) AuditLog {
+	mine := slices.DeleteFunc(slices.Clone(events), func(e store.Event) bool { return !f.matches(e) })
+	return AuditLog{Events: mine[max(0, len(mine)-f.Limit):]}
 }
 
-func (f AuditFilter) matches(e holdfast.Event) bool {
+func (f AuditFilter) matches(e store.Event) bool {
 	if e.Subject == auditSubject && f.Actor == "" {
 		return true
 	}
@@ -67,12 +68,12 @@ const auditSubject = "audit"
 const maxFeedEvents = 20_000
 
 // readFeed reads the feed until the page is full, the feed ends, or maxFeedEvents were read.
-func (s *Service) readFeed(ctx context.Context, f AuditFilter) (Trail, error) {
-	trail := Trail{Events: []holdfast.Event{}, Next: f.After}
+func (s *Service) readFeed(ctx context.Context, f AuditFilter) (AuditLog, error) {
+	trail := AuditLog{Events: []store.Event{}, Next: f.After}
 	for looked := 0; looked < maxFeedEvents; looked += feedPage {
 		page, err := s.store.Feed(ctx, trail.Next, feedPage)
 		if err != nil {
-			return Trail{}, err
+			return AuditLog{}, err
 		}
 		trail.Head, trail.Missed = page.Head, trail.Missed+page.Missed
 		for _, e := range page.Events {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const breakerRoom = "breaker"
@@ -35,7 +36,7 @@ type Breaker struct {
 	Reason  string `json:"reason,omitempty"`
 	Prober  string `json:"prober,omitempty"` // the worker that runs health probes
 
-	Lets    *holdfast.Hold       `json:"lets,omitempty"`    // the hold that the breaker has placed, if it has
+	Lets    *store.Hold          `json:"lets,omitempty"`    // the hold that the breaker has placed, if it has
 	Behind  int                  `json:"behind"`            // due jobs that wait for it, up to MostCounted
 	Kinds   []string             `json:"kinds,omitempty"`   // that live workers declared to call the dependency
 	History []breaker.Transition `json:"history,omitempty"` // the last 50, the newest first
@@ -89,14 +90,14 @@ func (s *Service) Breaker(ctx context.Context, dependency string) (Breaker, erro
 }
 
 // behind adds the hold and the number of jobs that wait. A closed breaker holds none, so the store is not asked.
-func (s *Service) behind(ctx context.Context, b *Breaker, holds []holdfast.Hold) (err error) {
+func (s *Service) behind(ctx context.Context, b *Breaker, holds []store.Hold) (err error) {
 	for _, h := range holds {
-		if h.Source == holdfast.SourceBreaker && h.Dependency == b.Dependency {
+		if h.Source == store.SourceBreaker && h.Dependency == b.Dependency {
 			b.Lets = &h
 		}
 	}
 	if b.Lets != nil || b.State.Refuses() {
-		b.Behind, err = s.store.Behind(ctx, holdfast.Hold{Dependency: b.Dependency, Source: holdfast.SourceBreaker, Actor: breaker.System})
+		b.Behind, err = s.store.CountHeld(ctx, store.Hold{Dependency: b.Dependency, Source: store.SourceBreaker, Actor: breaker.System})
 	}
 	return err
 }
@@ -117,7 +118,7 @@ func (s *Service) declared(ctx context.Context) (map[string][]string, error) {
 }
 
 // circuit reads a dependency's circuit; nil if no call of it has been recorded.
-func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Circuit, error) {
+func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Snapshot, error) {
 	r, err := s.readRecord(ctx, breakerRoom, dependency)
 	if err != nil || r.Version == 0 {
 		return nil, err
@@ -127,16 +128,16 @@ func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Circ
 }
 
 // decode reads a circuit. A record that cannot be decoded counts as a new circuit, as it does for workers.
-func decode(r holdfast.Record) (c breaker.Circuit) {
+func decode(r store.Record) (c breaker.Snapshot) {
 	if r.Version == 0 || json.Unmarshal(r.Body, &c) != nil || c.State == "" {
-		return breaker.Circuit{State: breaker.Closed}
+		return breaker.Snapshot{State: breaker.Closed}
 	}
 	return c
 }
 
 // encode writes a circuit into its record. Other fields that workers keep there stay, except "flow": without it
 // workers place the hold again.
-func encode(r holdfast.Record, c breaker.Circuit) (json.RawMessage, error) {
+func encode(r store.Record, c breaker.Snapshot) (json.RawMessage, error) {
 	was, err := fields(decode(r))
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func encode(r holdfast.Record, c breaker.Circuit) (json.RawMessage, error) {
 }
 
 // fields returns a circuit's JSON members.
-func fields(c breaker.Circuit) (all map[string]json.RawMessage, err error) {
+func fields(c breaker.Snapshot) (all map[string]json.RawMessage, err error) {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func fields(c breaker.Circuit) (all map[string]json.RawMessage, err error) {
 }
 
 // describe returns a circuit as a Breaker.
-func describe(dependency string, c breaker.Circuit) Breaker {
+func describe(dependency string, c breaker.Snapshot) Breaker {
 	b := Breaker{
 		Dependency: dependency, State: c.State, Since: c.Since, Opens: c.Opens,
 		Code: c.Code, Message: c.Message, Actor: c.Actor, Reason: c.Reason, Prober: c.Probing, History: slices.Clone(c.History),
@@ -187,17 +188,17 @@ func describe(dependency string, c breaker.Circuit) Breaker {
 }
 
 // OpenBreaker opens a breaker as failed calls would: it is probed later and recovers by itself.
-func (s *Service) OpenBreaker(ctx context.Context, dependency string, by By) error {
+func (s *Service) OpenBreaker(ctx context.Context, dependency string, by Actor) error {
 	return s.forceBreaker(ctx, dependency, breaker.Open, by)
 }
 
 // CloseBreaker closes a breaker: its jobs return over the ramp, and calls are evaluated again.
-func (s *Service) CloseBreaker(ctx context.Context, dependency string, by By) error {
+func (s *Service) CloseBreaker(ctx context.Context, dependency string, by Actor) error {
 	return s.forceBreaker(ctx, dependency, breaker.Closed, by)
 }
 
 // ForceBreaker keeps a breaker open or closed, whatever the results of calls, until AutoBreaker.
-func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, by By) error {
+func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, by Actor) error {
 	if open {
 		return s.forceBreaker(ctx, dependency, breaker.ForcedOpen, by)
 	}
@@ -205,18 +206,18 @@ func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool
 }
 
 // AutoBreaker ends a forced state: calls are evaluated again.
-func (s *Service) AutoBreaker(ctx context.Context, dependency string, by By) error {
+func (s *Service) AutoBreaker(ctx context.Context, dependency string, by Actor) error {
 	return s.forceBreaker(ctx, dependency, breaker.Auto, by)
 }
 
 // forceBreaker saves the circuit, its hold and the events of a person's command in one change.
-func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, by By) error {
-	hold := holdfast.Hold{Dependency: dependency, Source: holdfast.SourceBreaker, Actor: by.Actor, Reason: by.Reason}
+func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, by Actor) error {
+	hold := store.Hold{Dependency: dependency, Source: store.SourceBreaker, Actor: by.Name, Reason: by.Reason}
 	if err := hold.Check(); err != nil {
 		return err
 	}
 	if strings.HasSuffix(dependency, "*") {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a breaker of %q: name one dependency", dependency)}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("a breaker of %q: name one dependency", dependency)}
 	}
 	if !to.Forced() { // a breaker may be forced before the first call; a misspelled name shows in the list of breakers
 		if err := s.checkDependency(ctx, dependency); err != nil {
@@ -227,47 +228,47 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, breakerRoom, dependency, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, breakerRoom, dependency, func(r store.Record) (store.Change, error) {
 		now := r.AsOf
 		if r.Version == 0 {
 			if now, err = s.now(ctx); err != nil {
-				return holdfast.Change{}, err
+				return store.Change{}, err
 			}
 		}
-		circuit, moved, err := config.Force(decode(r), to, by.Actor, by.Reason, now)
+		circuit, moved, err := config.Force(decode(r), to, by.Name, by.Reason, now)
 		if err != nil {
-			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: err.Error()}
+			return store.Change{}, &holdfast.Error{Err: holdfast.ErrConflict, Message: err.Error()}
 		}
 		if len(moved) == 0 {
-			return holdfast.Change{}, nil
+			return store.Change{}, nil
 		}
 		if r.Body, err = encode(r, circuit); err != nil {
-			return holdfast.Change{}, err
+			return store.Change{}, err
 		}
-		return withHold(holdfast.Change{Records: []holdfast.Record{r}, Events: transitionEvents(dependency, by, moved)}, hold, circuit, moved, config.Flow(circuit, now)), nil
+		return withHold(store.Change{Records: []store.Record{r}, Events: transitionEvents(dependency, by, moved)}, hold, circuit, moved, config.Flow(circuit, now)), nil
 	})
 }
 
 // transitionEvents returns the events for the transitions that a person caused.
-func transitionEvents(dependency string, by By, moved []breaker.Transition) (lines []holdfast.Event) {
+func transitionEvents(dependency string, by Actor, moved []breaker.Transition) (lines []store.Event) {
 	for _, t := range moved {
-		lines = append(lines, holdfast.Event{Subject: breakerRoom + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
+		lines = append(lines, store.Event{Subject: breakerRoom + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
 	}
 	return lines
 }
 
 // withHold adds to a change the hold that follows from a circuit's transitions.
-func withHold(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
+func withHold(c store.Change, hold store.Hold, circuit breaker.Snapshot, moved []breaker.Transition, flow breaker.Flow) store.Change {
 	if flow.Free {
-		c.Lift = []holdfast.Hold{hold}
+		c.Lift = []store.Hold{hold}
 		return c
 	}
 	hold.AtMost, hold.Expected = flow.AtMost, circuit.Until
 	if flow.PerSecond > 0 {
-		hold.Rate = &holdfast.Rate{PerSecond: flow.PerSecond, Burst: max(1, flow.Burst), Level: 1}
+		hold.Rate = &store.Rate{PerSecond: flow.PerSecond, Burst: max(1, flow.Burst), Level: 1}
 	}
 	hold.Reason = fmt.Sprintf("breaker %s: %s", circuit.State, moved[len(moved)-1].Why)
-	c.Place = []holdfast.Hold{hold}
+	c.Place = []store.Hold{hold}
 	return c
 }
 
@@ -281,7 +282,7 @@ func (s *Service) checkDependency(ctx context.Context, dependency string) error 
 	if err != nil || kinds[dependency] != nil {
 		return err
 	}
-	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: dependency, Limit: 1})
+	jobs, _, err := s.store.Jobs(ctx, store.Filter{Dependency: dependency, Limit: 1})
 	if err == nil && len(jobs) == 0 {
 		return unknownDependency(dependency)
 	}
@@ -289,5 +290,5 @@ func (s *Service) checkDependency(ctx context.Context, dependency string) error 
 }
 
 func unknownDependency(dependency string) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no job or worker depends on %q: check the name; 'holdfast breakers' lists the dependencies", dependency)}
+	return &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("no job or worker depends on %q: check the name; 'holdfast breakers' lists the dependencies", dependency)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Codes returns every known failure code with the source of its definition: built in, published by a worker, given to
@@ -47,11 +48,11 @@ func (s *Service) taxonomyWithoutPolicy(ctx context.Context) (*failure.Taxonomy,
 }
 
 func (s *Service) catalogWithoutPolicy(ctx context.Context) (*catalog.Catalog, error) {
-	records, err := s.store.Records(ctx, catalog.Room)
+	records, err := s.store.Records(ctx, catalog.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	var workers []holdfast.Presence
+	var workers []store.WorkerInfo
 	if len(records) > 0 {
 		if workers, err = s.store.Workers(ctx); err != nil {
 			return nil, err
@@ -100,5 +101,5 @@ func findCode(entries []catalog.Entry, name string) (code failure.Code, source s
 	if meant := policy.Nearest(name, names); meant != "" {
 		message += "; did you mean " + meant + "?"
 	}
-	return code, "", &holdfast.Error{Kind: holdfast.ErrNotFound, Message: message}
+	return code, "", &holdfast.Error{Err: holdfast.ErrNotFound, Message: message}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A DeadLetter is a job that failed for good and needs a decision.
@@ -14,7 +15,7 @@ type DeadLetter struct {
 }
 
 // DeadLetters returns failed jobs that were not discarded, newest first. Retry, Redrive and Discard remove a job from the list.
-func (s *Service) DeadLetters(ctx context.Context, f holdfast.Filter) (letters []DeadLetter, cursor string, err error) {
+func (s *Service) DeadLetters(ctx context.Context, f store.Filter) (letters []DeadLetter, cursor string, err error) {
 	f.DeadLetters = true
 	jobs, cursor, err := s.store.Jobs(ctx, f)
 	if err != nil || len(jobs) == 0 {
@@ -31,6 +32,6 @@ func (s *Service) DeadLetters(ctx context.Context, f holdfast.Filter) (letters [
 }
 
 // Discard removes a failed job from the dead letters. It stays failed and can still be retried. A reason is required.
-func (s *Service) Discard(ctx context.Context, i holdfast.Intervention) error {
+func (s *Service) Discard(ctx context.Context, i store.Intervention) error {
 	return s.store.Discard(ctx, i)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Difference is one value that an edit or a redrive changed in a job. Credentials are hidden, see [failure.Redact].
@@ -40,7 +41,7 @@ func (d Difference) String() string {
 
 // differences returns what each event of a history changed. The new value of a change is the old value of the next change,
 // or the current value of the job.
-func differences(h holdfast.History) map[int][]Difference {
+func differences(h store.History) map[int][]Difference {
 	found := map[int][]Difference{}
 	now := valuesOf(h.Job)
 	for n := len(h.Events) - 1; n >= 0; n-- {
@@ -126,7 +127,7 @@ func shortJSON(value json.RawMessage, secret bool) string {
 }
 
 // firstQueue returns the queue in which a job was enqueued: the value that the first move replaced.
-func firstQueue(h holdfast.History) string {
+func firstQueue(h store.History) string {
 	for _, e := range h.Events {
 		var was struct {
 			Queue *string `json:"queue"`

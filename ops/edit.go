@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Edit changes a queued job: its arguments, and when and where it waits; of a failed job the arguments, the priority and
@@ -14,7 +16,7 @@ import (
 //
 // An edit with Restore puts back the values that the edit or redrive at that time replaced; see [Former]. Apart from that
 // it is like any other edit. It is refused if the job changes while the former values are looked up.
-func (s *Service) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
+func (s *Service) Edit(ctx context.Context, e store.Edit) (holdfast.Job, error) {
 	if e.Restore.IsZero() {
 		return s.store.Edit(ctx, e)
 	}
@@ -26,26 +28,26 @@ func (s *Service) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, erro
 		return holdfast.Job{}, err
 	}
 	if e.Owner != "" && e.Owner != h.Job.Owner { // let the store return its usual error
-		return s.store.Edit(ctx, holdfast.Edit{Intervention: e.Intervention, Priority: &h.Job.Priority})
+		return s.store.Edit(ctx, store.Edit{Intervention: e.Intervention, Priority: &h.Job.Priority})
 	}
-	was, err := Former(h, e.Restore)
+	was, err := PreviousValues(h, e.Restore)
 	if err != nil {
 		return holdfast.Job{}, err
 	}
-	if was.Seen = e.Seen; was.Seen == "" {
-		was.Seen = h.Job.Digest()
+	if was.IfDigest = e.IfDigest; was.IfDigest == "" {
+		was.IfDigest = h.Job.Digest()
 	}
-	if e.Reason = strings.TrimPrefix(e.Reason+"; "+was.Reason, "; "); len(e.Reason) > holdfast.MaxReason {
+	if e.Reason = strings.TrimPrefix(e.Reason+"; "+was.Reason, "; "); len(e.Reason) > check.MaxReason {
 		e.Reason = was.Reason
 	}
 	was.Intervention = e.Intervention
 	return s.store.Edit(ctx, was)
 }
 
-// Former returns the edit that puts back the values which edits and redrives of a job at a time replaced, without an actor.
+// PreviousValues returns the edit that puts back the values which edits and redrives of a job at a time replaced, without an actor.
 // Its reason says so. It returns ErrInvalid if there was no such change at that time. Queue, tags and time of a failed job
 // cannot be edited: they are left out, and it returns ErrConflict if nothing else was replaced.
-func Former(h holdfast.History, at time.Time) (e holdfast.Edit, err error) {
+func PreviousValues(h store.History, at time.Time) (e store.Edit, err error) {
 	var was struct {
 		Args        json.RawMessage `json:"args"`
 		Queue       *string         `json:"queue"`
@@ -66,14 +68,14 @@ func Former(h holdfast.History, at time.Time) (e holdfast.Edit, err error) {
 	if !found {
 		return e, invalid("job %v has no edit or redrive at %s that replaced a value: take the time from its story", h.Job.ID, at.UTC().Format(time.RFC3339Nano))
 	}
-	e = holdfast.Edit{Args: was.Args, Priority: was.Priority, MaxAttempts: was.MaxAttempts}
+	e = store.Edit{Args: was.Args, Priority: was.Priority, MaxAttempts: was.MaxAttempts}
 	e.Reason = "restored what was there before " + at.UTC().Format(time.RFC3339Nano)
 	if h.Job.State == holdfast.Failed {
 		if was.Queue != nil || was.Tags != nil || was.DueAt != nil {
 			e.Reason += ", except where and when it waits"
 		}
 		if e.Args == nil && e.Priority == nil && e.MaxAttempts == nil {
-			return e, &holdfast.Error{Kind: holdfast.ErrConflict, Job: h.Job.ID, Message: "job " + h.Job.ID.String() + " is failed: where and when it waits can be restored once it is queued again"}
+			return e, &holdfast.Error{Err: holdfast.ErrConflict, Job: h.Job.ID, Message: "job " + h.Job.ID.String() + " is failed: where and when it waits can be restored once it is queued again"}
 		}
 		return e, nil
 	}

@@ -9,17 +9,18 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Trouble is the full description of an error group: its status, its jobs, and what they have in common.
-type Trouble struct {
-	Group  holdfast.ErrorGroup `json:"group"`
-	Code   failure.Code        `json:"code"`
-	Jobs   []holdfast.Job      `json:"jobs"`   // jobs whose last failure belongs to the group, the newest first, at most twenty; the search is limited
-	Dead   int                 `json:"dead"`   // dead letters of the group, up to MostCounted
-	Varies []Variation         `json:"varies"` // what differs between those jobs, the one with the most values first
-	Same   map[string]string   `json:"same"`   // what is equal in all of them
-	Story  []holdfast.Event    `json:"story"`  // changes of status and notes, the newest first
+// An ErrorGroupDetail is the full description of an error group: its status, its jobs, and what they have in common.
+type ErrorGroupDetail struct {
+	Group  store.ErrorGroup  `json:"group"`
+	Code   failure.Code      `json:"code"`
+	Jobs   []holdfast.Job    `json:"jobs"`   // jobs whose last failure belongs to the group, the newest first, at most twenty; the search is limited
+	Dead   int               `json:"dead"`   // dead letters of the group, up to MostCounted
+	Varies []Variation       `json:"varies"` // what differs between those jobs, the one with the most values first
+	Same   map[string]string `json:"same"`   // what is equal in all of them
+	Story  []store.Event     `json:"story"`  // changes of status and notes, the newest first
 }
 
 // A Variation is a property that differs between the jobs of an error group.
@@ -39,35 +40,35 @@ type Value struct {
 const maxSamples = 20
 
 // ErrorGroups returns the error groups that match, the last seen first. The cursor is for the next page and empty on the last.
-func (s *Service) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error) {
+func (s *Service) ErrorGroups(ctx context.Context, f store.ErrorFilter) (groups []store.ErrorGroup, cursor string, err error) {
 	return s.store.ErrorGroups(ctx, f)
 }
 
 // Triage changes the status of an error group, or adds a note to it.
-func (s *Service) Triage(ctx context.Context, t holdfast.Triage) error { return s.store.Triage(ctx, t) }
+func (s *Service) Triage(ctx context.Context, t store.Triage) error { return s.store.Triage(ctx, t) }
 
 // ErrorGroup returns one error group. An unknown fingerprint is ErrNotFound.
-func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, error) {
+func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (ErrorGroupDetail, error) {
 	if fingerprint == "" {
-		return Trouble{}, invalid("no fingerprint: name the error group")
+		return ErrorGroupDetail{}, invalid("no fingerprint: name the error group")
 	}
-	groups, _, err := s.store.ErrorGroups(ctx, holdfast.ErrorFilter{Fingerprint: fingerprint, Limit: 1})
+	groups, _, err := s.store.ErrorGroups(ctx, store.ErrorFilter{Fingerprint: fingerprint, Limit: 1})
 	if err != nil {
-		return Trouble{}, err
+		return ErrorGroupDetail{}, err
 	}
 	if len(groups) == 0 {
-		return Trouble{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q: check the fingerprint", fingerprint)}
+		return ErrorGroupDetail{}, &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q: check the fingerprint", fingerprint)}
 	}
 	known, err := s.taxonomy(ctx)
 	if err != nil {
-		return Trouble{}, err
+		return ErrorGroupDetail{}, err
 	}
-	t := Trouble{Group: groups[0], Code: codeOf(known, &holdfast.Failure{Code: groups[0].Code, Category: groups[0].Category, Message: groups[0].Message})}
+	t := ErrorGroupDetail{Group: groups[0], Code: codeOf(known, &holdfast.Failure{Code: groups[0].Code, Category: groups[0].Category, Message: groups[0].Message})}
 	if t.Jobs, err = s.sample(ctx, fingerprint); err != nil {
-		return Trouble{}, err
+		return ErrorGroupDetail{}, err
 	}
-	if t.Dead, err = s.store.Count(ctx, holdfast.Filter{Fingerprint: fingerprint, DeadLetters: true}, MostCounted); err != nil {
-		return Trouble{}, err
+	if t.Dead, err = s.store.Count(ctx, store.Filter{Fingerprint: fingerprint, DeadLetters: true}, MaxCounted); err != nil {
+		return ErrorGroupDetail{}, err
 	}
 	t.Varies, t.Same = compareJobs(t.Jobs)
 	t.Story, err = s.store.Events(ctx, "error/"+fingerprint, 50)
@@ -77,11 +78,11 @@ func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, 
 // sample returns jobs of an error group. Jobs that failed for good are found by an index; the search for others is limited
 // to maxScan jobs.
 func (s *Service) sample(ctx context.Context, fingerprint string) ([]holdfast.Job, error) {
-	jobs, cursor, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, Limit: maxSamples, Look: maxScan})
+	jobs, cursor, err := s.store.Jobs(ctx, store.Filter{Fingerprint: fingerprint, Limit: maxSamples, MaxScan: maxScan})
 	if err != nil || cursor == "" || len(jobs) == maxSamples {
 		return jobs, err
 	}
-	failed, _, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, State: holdfast.Failed, Limit: maxSamples, Look: maxScan})
+	failed, _, err := s.store.Jobs(ctx, store.Filter{Fingerprint: fingerprint, State: holdfast.Failed, Limit: maxSamples, MaxScan: maxScan})
 	for _, job := range failed { // the jobs found first are newer, because the search stopped before these
 		if len(jobs) < maxSamples && !slices.ContainsFunc(jobs, func(j holdfast.Job) bool { return j.ID == job.ID }) {
 			jobs = append(jobs, job)

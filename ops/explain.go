@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Reason is one thing that keeps a job from running now, and what an operator can do about it.
@@ -66,7 +67,7 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 type queueView struct {
 	ahead        int
 	holds        []jobHold
-	workers      []holdfast.Presence
+	workers      []store.WorkerInfo
 	busy         []holdfast.Job // running jobs of the same queue
 	code         failure.Code   // of the job's last failure
 	pausedDuties []Reason       // duties that the job needs and that are paused
@@ -87,7 +88,7 @@ func (s *Service) viewQueue(ctx context.Context, job holdfast.Job) (q queueView,
 			return q, err
 		}
 	}
-	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: maxPage})
+	q.busy, _, err = s.store.Jobs(ctx, store.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: maxPage})
 	return q, err
 }
 
@@ -119,7 +120,7 @@ func (s *Service) queuedReasons(job holdfast.Job, q queueView) []Reason {
 // notDue says why the job is not due yet.
 func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 	switch {
-	case job.Interrupts > 0 && failure.IsThrottled(job.LastFailure):
+	case job.Releases > 0 && failure.IsThrottled(job.LastFailure):
 		return throttled(job, code)
 	case job.Failures+job.Crashes > 0:
 		reason := Reason{Name: "retry", Until: job.DueAt, Remedy: "retry it manually to start now"}
@@ -131,7 +132,7 @@ func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 			}
 		}
 		return reason
-	case job.Interrupts > 0:
+	case job.Releases > 0:
 		return Reason{Name: "released", Until: job.DueAt, Text: "its last attempt was released, and the next starts at " + when(job.DueAt) + " or later", Remedy: "retry it manually to start now"}
 	}
 	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
@@ -149,7 +150,7 @@ func throttled(job holdfast.Job, code failure.Code) Reason {
 
 // workerReasons says what is wrong with the workers of the job's queue.
 func workerReasons(job holdfast.Job, q queueView) []Reason {
-	var on []holdfast.Presence
+	var on []store.WorkerInfo
 	slots, knows := 0, false
 	for _, worker := range q.workers {
 		if worksOn(worker, job.Queue) {
@@ -169,7 +170,7 @@ func workerReasons(job holdfast.Job, q queueView) []Reason {
 	// Only one page of running jobs was read: with more slots than that it is not known whether all of them are busy.
 	busy := 0
 	for _, other := range q.busy {
-		if slices.ContainsFunc(on, func(w holdfast.Presence) bool { return w.Worker == other.Worker }) {
+		if slices.ContainsFunc(on, func(w store.WorkerInfo) bool { return w.Worker == other.Worker }) {
 			busy++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
@@ -22,11 +23,11 @@ func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
 
 func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 	s := New(nil, Config{})
-	worker := queueView{workers: []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
+	worker := queueView{workers: []store.WorkerInfo{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
 	job := holdfast.Job{State: holdfast.Queued, Queue: "q", Kind: "k", AsOf: noon, Generation: 1}
 
 	snoozed := job
-	snoozed.Interrupts, snoozed.DueAt = 1, at(9)
+	snoozed.Releases, snoozed.DueAt = 1, at(9)
 	expectNames(t, "a released job", s.queuedReasons(snoozed, worker), "released")
 
 	expiring := job
@@ -39,7 +40,7 @@ func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 
 	crowd := worker
 	crowd.ahead = 1000
-	crowd.holds = []jobHold{{hold: holdfast.Hold{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}}, {hold: holdfast.Hold{Kind: "k", Actor: "bob"}}}
+	crowd.holds = []jobHold{{hold: store.Hold{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}}, {hold: store.Hold{Kind: "k", Actor: "bob"}}}
 	reasons := s.queuedReasons(crashed, crowd)
 	expectNames(t, "a job that everything holds", reasons, "retry", "queue paused", "kind paused", "jobs ahead")
 	if reasons[1].Until != at(60) || reasons[1].Remedy == "" {
@@ -49,7 +50,7 @@ func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 
 func TestAnotherQueuesJobsDoNotFillASlot(t *testing.T) {
 	job := holdfast.Job{Queue: "q", Kind: "k"}
-	workers := []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 2}}
+	workers := []store.WorkerInfo{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 2}}
 	expectNames(t, "a job with a free slot", workerReasons(job, queueView{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "gone"}}}))
 	expectNames(t, "a job without one", workerReasons(job, queueView{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "w1"}}}), "slots busy")
 }

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // feedPage is the number of events that are read at a time.
@@ -17,15 +17,15 @@ const tailInterval = 250 * time.Millisecond
 // Feed returns up to limit events after a number, in order. It contains the job events that listeners ask for, and always
 // actions of people and events of groups, breakers, duties and other subjects. Missed says how many events retention has
 // deleted.
-func (s *Service) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (s *Service) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
 	return s.store.Feed(ctx, after, limit)
 }
 
-// Latest returns the last events, at most limit.
-func (s *Service) Latest(ctx context.Context, limit int) (holdfast.Feed, error) {
+// LatestEvents returns the last events, at most limit.
+func (s *Service) LatestEvents(ctx context.Context, limit int) (store.Feed, error) {
 	head, err := s.head(ctx)
 	if err != nil {
-		return holdfast.Feed{}, err
+		return store.Feed{}, err
 	}
 	page, err := s.store.Feed(ctx, max(head-int64(limit), 0), limit)
 	page.Missed = 0 // the caller did not ask for earlier events
@@ -34,8 +34,8 @@ func (s *Service) Latest(ctx context.Context, limit int) (holdfast.Feed, error) 
 
 // Tail yields pages of the feed after a number. At the end of the feed it waits for more until ctx ends. A page without
 // events is yielded only if events were missed. The sequence ends after the first error, and without one when ctx ends.
-func (s *Service) Tail(ctx context.Context, after int64) iter.Seq2[holdfast.Feed, error] {
-	return func(yield func(holdfast.Feed, error) bool) {
+func (s *Service) Tail(ctx context.Context, after int64) iter.Seq2[store.Feed, error] {
+	return func(yield func(store.Feed, error) bool) {
 		tick := time.NewTicker(tailInterval)
 		defer tick.Stop()
 		for ctx.Err() == nil {

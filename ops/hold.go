@@ -6,26 +6,27 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Held is a hold in force, with the number of jobs that it keeps back.
-type Held struct {
-	holdfast.Hold
+// A HoldStatus is a hold in force, with the number of jobs that it keeps back.
+type HoldStatus struct {
+	store.Hold
 	// Behind is the number of due jobs that the hold keeps back, up to MostCounted. It is -1 if they were not counted,
 	// which applies to holds beyond the first hundred.
 	Behind int `json:"behind"`
 }
 
-// MostCounted is where counting stops: there are that many, or more.
-const MostCounted = 10_000
+// MaxCounted is where counting stops: there are that many, or more.
+const MaxCounted = 10_000
 
 // maxCountedHolds is the number of holds whose jobs are counted; each needs a query of its own.
 const maxCountedHolds = 100
 
 // Pause holds a queue, a kind, an owner, a dependency or a tag, for a time or until it is resumed; or it limits how many of
 // its jobs run. Held jobs stay queued at no cost; running jobs continue. Pausing again replaces the hold.
-func (s *Service) Pause(ctx context.Context, h holdfast.Hold) error {
-	if h.Source == holdfast.SourceBreaker {
+func (s *Service) Pause(ctx context.Context, h store.Hold) error {
+	if h.Source == store.SourceBreaker {
 		return breakerHoldError(h)
 	}
 	return s.store.Pause(ctx, h)
@@ -33,31 +34,31 @@ func (s *Service) Pause(ctx context.Context, h holdfast.Hold) error {
 
 // Resume lifts a hold. Lifting a hold that does not exist is no error. A breaker's hold is ErrConflict: change the breaker
 // instead.
-func (s *Service) Resume(ctx context.Context, h holdfast.Hold) error {
-	if h.Source == holdfast.SourceBreaker {
+func (s *Service) Resume(ctx context.Context, h store.Hold) error {
+	if h.Source == store.SourceBreaker {
 		return breakerHoldError(h)
 	}
 	return s.store.Resume(ctx, h)
 }
 
-func breakerHoldError(h holdfast.Hold) error {
-	_, name := h.On()
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("the breaker of %s placed this hold and would place it again: open or close the breaker instead", name)}
+func breakerHoldError(h store.Hold) error {
+	_, name := h.Scope()
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("the breaker of %s placed this hold and would place it again: open or close the breaker instead", name)}
 }
 
 // Holds returns the holds in force, with the number of jobs that each keeps back.
-func (s *Service) Holds(ctx context.Context) ([]Held, error) {
+func (s *Service) Holds(ctx context.Context) ([]HoldStatus, error) {
 	holds, err := s.store.Holds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Held, len(holds))
+	list := make([]HoldStatus, len(holds))
 	for n, hold := range holds {
-		list[n] = Held{Hold: hold, Behind: -1}
+		list[n] = HoldStatus{Hold: hold, Behind: -1}
 		if n >= maxCountedHolds {
 			continue
 		}
-		if list[n].Behind, err = s.store.Behind(ctx, hold); err != nil {
+		if list[n].Behind, err = s.store.CountHeld(ctx, hold); err != nil {
 			return nil, err
 		}
 	}
@@ -65,11 +66,11 @@ func (s *Service) Holds(ctx context.Context) ([]Held, error) {
 }
 
 // covers reports whether a hold applies to a job: by its queue, kind, owner, dependency or one of its tags, and by its failures.
-func covers(h holdfast.Hold, job holdfast.Job) bool {
+func covers(h store.Hold, job holdfast.Job) bool {
 	if h.Retries && job.Failures == 0 {
 		return false
 	}
-	if scope, _ := h.On(); scope != "tag" {
+	if scope, _ := h.Scope(); scope != "tag" {
 		return h.Covers(nameIn(scope, job))
 	}
 	for _, tag := range job.Tags {
@@ -94,10 +95,10 @@ func nameIn(scope string, job holdfast.Job) string {
 }
 
 // holdFlags returns the command-line flags that name a hold.
-func holdFlags(h holdfast.Hold) string {
-	scope, name := h.On()
+func holdFlags(h store.Hold) string {
+	scope, name := h.Scope()
 	text := fmt.Sprintf("--%s %s", scope, shellQuoted(name))
-	if h.Source != "" && h.Source != holdfast.SourceOperator {
+	if h.Source != "" && h.Source != store.SourceOperator {
 		text += " --source " + h.Source
 	}
 	return text

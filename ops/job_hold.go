@@ -9,13 +9,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A jobHold is a hold on a job, with its current state.
 type jobHold struct {
-	hold    holdfast.Hold
-	running int              // with AtMost: number of jobs that run under the hold
-	circuit *breaker.Circuit // of a breaker's hold, if its record can be read
+	hold    store.Hold
+	running int               // with AtMost: number of jobs that run under the hold
+	circuit *breaker.Snapshot // of a breaker's hold, if its record can be read
 	asOf    time.Time
 }
 
@@ -35,7 +36,7 @@ func (s *Service) holdsOn(ctx context.Context, job holdfast.Job) (list []jobHold
 				return nil, err
 			}
 		}
-		if hold.Source == holdfast.SourceBreaker {
+		if hold.Source == store.SourceBreaker {
 			if b.circuit, err = s.circuit(ctx, hold.Dependency); err != nil {
 				return nil, err
 			}
@@ -50,9 +51,9 @@ const maxRunning = 2000
 
 // running counts the jobs that a limit counts: running jobs that the hold covers, or for a pattern those with the same name
 // as the job.
-func (s *Service) running(ctx context.Context, h holdfast.Hold, job holdfast.Job) (n int, err error) {
-	f := holdfast.Filter{State: holdfast.Processing, Limit: maxPage}
-	switch scope, _ := h.On(); scope {
+func (s *Service) running(ctx context.Context, h store.Hold, job holdfast.Job) (n int, err error) {
+	f := store.Filter{State: holdfast.Processing, Limit: maxPage}
+	switch scope, _ := h.Scope(); scope {
 	case "queue":
 		f.Queue = job.Queue
 	case "kind":
@@ -89,13 +90,13 @@ func (b jobHold) blocks() bool {
 func (b jobHold) reason(job holdfast.Job) Reason {
 	var r Reason
 	switch b.hold.Source {
-	case holdfast.SourceBreaker:
+	case store.SourceBreaker:
 		r = b.breaker()
-	case holdfast.SourceBudget:
+	case store.SourceBudget:
 		r = b.budget()
-	case holdfast.SourceWindow:
+	case store.SourceWindow:
 		r = Reason{Name: "window", Text: fmt.Sprintf("%s must wait until a time window of the policy ends", b.what()), Remedy: "wait, or change the window in the policy and apply it: holdfast policy apply FILE"}
-	case holdfast.SourceHandler:
+	case store.SourceHandler:
 		r = Reason{Name: "handler", Text: fmt.Sprintf("a handler asked to hold %s", b.what()), Remedy: "wait, or lift it: holdfast resume " + holdFlags(b.hold)}
 	default:
 		r = b.limit()
@@ -110,7 +111,7 @@ func (b jobHold) reason(job holdfast.Job) Reason {
 
 // what names the jobs that are held.
 func (b jobHold) what() string {
-	scope, name := b.hold.On()
+	scope, name := b.hold.Scope()
 	if b.hold.Retries {
 		return fmt.Sprintf("retries of %s %s", scope, name)
 	}
@@ -119,7 +120,7 @@ func (b jobHold) what() string {
 
 // each names the jobs that a limit counts; for a pattern it says that each name has its own limit.
 func (b jobHold) each() string {
-	scope, name := b.hold.On()
+	scope, name := b.hold.Scope()
 	text := scope + " " + name
 	switch {
 	case name == "*":
@@ -150,13 +151,13 @@ func (b jobHold) tail() string {
 		h.Reason = strings.TrimPrefix(h.Reason, fmt.Sprintf("breaker %s: ", b.circuit.State))
 	}
 	text := fmt.Sprintf(", by %s since %s", h.Actor, when(h.Since))
-	if (h.Source == "" || h.Source == holdfast.SourceOperator) && h.Closed() {
+	if (h.Source == "" || h.Source == store.SourceOperator) && h.Closed() {
 		text = text[1:] // "paused by ann"
 	}
 	switch {
 	case !h.Until.IsZero():
 		text += " until " + when(h.Until)
-	case !h.Expected.IsZero() && h.Source != holdfast.SourceBreaker:
+	case !h.Expected.IsZero() && h.Source != store.SourceBreaker:
 		text += ", expected to change " + when(h.Expected)
 	}
 	if h.Reason != "" {
@@ -168,9 +169,9 @@ func (b jobHold) tail() string {
 // limit describes a pause or a limit of a person or a policy.
 func (b jobHold) limit() Reason {
 	h := b.hold
-	scope, _ := h.On()
+	scope, _ := h.Scope()
 	remedy := "lift it: holdfast resume " + holdFlags(h)
-	if h.Source == holdfast.SourceLimit {
+	if h.Source == store.SourceLimit {
 		remedy = "raise the limit in the policy and apply it: holdfast policy apply FILE"
 	}
 	switch {

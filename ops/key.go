@@ -8,11 +8,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Keys returns the keys, the newest first, including revoked and expired ones, without their secrets and hashes.
 func (s *Service) Keys(ctx context.Context) ([]apikey.Key, error) {
-	records, err := s.store.Records(ctx, apikey.Room)
+	records, err := s.store.Records(ctx, apikey.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +21,7 @@ func (s *Service) Keys(ctx context.Context) ([]apikey.Key, error) {
 	for _, r := range records {
 		var k apikey.Key
 		if json.Unmarshal(r.Body, &k) == nil && k.ID == r.Name {
-			keys = append(keys, k.Shown())
+			keys = append(keys, k.Redacted())
 		}
 	}
 	slices.SortFunc(keys, func(a, b apikey.Key) int {
@@ -32,8 +33,8 @@ func (s *Service) Keys(ctx context.Context) ([]apikey.Key, error) {
 	return keys, nil
 }
 
-// MakeKey creates a key. text is the key itself; it is returned once and not stored.
-func (s *Service) MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.Key, text string, err error) {
+// CreateKey creates a key. text is the key itself; it is returned once and not stored.
+func (s *Service) CreateKey(ctx context.Context, o apikey.Request, by Actor) (k apikey.Key, text string, err error) {
 	if err = by.check(); err == nil {
 		err = o.Check()
 	}
@@ -44,22 +45,22 @@ func (s *Service) MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.
 	if err != nil {
 		return apikey.Key{}, "", err
 	}
-	k, text = apikey.Make(o, now)
+	k, text = apikey.New(o, now)
 	body, err := json.Marshal(k)
 	if err == nil {
-		err = s.store.Keep(ctx, holdfast.Change{
-			Records: []holdfast.Record{{Room: apikey.Room, Name: k.ID, Body: body}},
-			Events:  []holdfast.Event{by.event("key/"+k.ID, "made")},
+		err = s.store.Apply(ctx, store.Change{
+			Records: []store.Record{{Namespace: apikey.Namespace, Name: k.ID, Body: body}},
+			Events:  []store.Event{by.event("key/"+k.ID, "made")},
 		})
 	}
 	if err != nil {
 		return apikey.Key{}, "", err
 	}
-	return k.Shown(), text, nil
+	return k.Redacted(), text, nil
 }
 
 // RevokeKey revokes a key. Servers refuse it within a second.
-func (s *Service) RevokeKey(ctx context.Context, id string, by By) error {
+func (s *Service) RevokeKey(ctx context.Context, id string, by Actor) error {
 	if err := by.check(); err != nil {
 		return err
 	}
@@ -67,17 +68,17 @@ func (s *Service) RevokeKey(ctx context.Context, id string, by By) error {
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, apikey.Room, id, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, apikey.Namespace, id, func(r store.Record) (store.Change, error) {
 		var k apikey.Key
 		if r.Version == 0 || json.Unmarshal(r.Body, &k) != nil {
-			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no key " + shellQuoted(id) + ": list them with 'holdfast keys'"}
+			return store.Change{}, &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is no key " + shellQuoted(id) + ": list them with 'holdfast keys'"}
 		}
 		if !k.RevokedAt.IsZero() {
-			return holdfast.Change{}, nil
+			return store.Change{}, nil
 		}
 		k.RevokedAt = now.UTC()
 		var err error
 		r.Body, err = json.Marshal(k)
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("key/"+id, "revoked")}}, err
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event("key/"+id, "revoked")}}, err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxUpstream is the number of members that an explanation checks; each needs a query of its own.
@@ -90,7 +91,7 @@ func (s *Service) pausedDuty(ctx context.Context, name, consequence string) ([]R
 
 // explainPurged explains a purged job from its tombstone. Without a tombstone it returns the store's error, purged.
 func (s *Service) explainPurged(ctx context.Context, id holdfast.ID, purged error) (Explanation, error) {
-	stones, _, err := s.store.Tombstones(ctx, holdfast.TombstoneFilter{Job: id, Limit: 1})
+	stones, _, err := s.store.Tombstones(ctx, store.TombstoneFilter{Job: id, Limit: 1})
 	if err != nil {
 		return Explanation{}, err
 	}

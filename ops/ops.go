@@ -1,15 +1,15 @@
 // Package ops is what operators and their tools use: it explains why a job does not run, tells what happened to it, and
 // carries out what a person decides. The command, the HTTP API and the console are built on it.
 //
-// [Service] works on any store. [Desk] is the same set of operations as an interface; package api has a client of a server
+// [Service] works on any store. [Operator] is the same set of operations as an interface; package client has a client of a server
 // that implements it too, so a program works the same directly on a store and through a server.
 //
-//	desk := ops.New(jobs, ops.Config{}) // jobs is a holdfast.Store
-//	explanation, err := desk.Explain(ctx, id)
+//	operator := ops.New(jobs, ops.Config{}) // jobs is a store.Store
+//	explanation, err := operator.Explain(ctx, id)
 //	for _, reason := range explanation.Reasons {
 //		fmt.Println(reason.Text, "-", reason.Remedy)
 //	}
-//	ahead, err := desk.Retry(ctx, holdfast.Intervention{Job: id, Actor: "ann", Reason: "gateway repaired"})
+//	ahead, err := operator.Retry(ctx, store.Intervention{Job: id, Actor: "ann", Reason: "gateway repaired"})
 //
 // Every change needs an actor. It is recorded with actor and reason in the audit log and in the story of the job. Errors
 // wrap the Err variables of package holdfast.
@@ -24,27 +24,28 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Store is the part of holdfast.Store that this package needs.
+// A Store is the part of store.Store that this package needs.
 type Store interface {
-	holdfast.Operator
-	holdfast.Inspector
-	holdfast.Analyst
-	holdfast.Grouper
+	store.Operator
+	store.Inspector
+	store.Analyst
+	store.Grouper
 	Chronicle
-	Seal(ctx context.Context, group holdfast.ID) error
-	Records(ctx context.Context, room string) ([]holdfast.Record, error)
-	Keep(ctx context.Context, c holdfast.Change) error
-	Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error)
+	SealGroup(ctx context.Context, group holdfast.ID) error
+	Records(ctx context.Context, room string) ([]store.Record, error)
+	Apply(ctx context.Context, c store.Change) error
+	Redriven(ctx context.Context, redrive holdfast.ID) (store.RedriveCounts, error)
 }
 
-// A Chronicle reads events and what retention left. It is a part of holdfast.Historian.
+// A Chronicle reads events and what retention left. It is a part of store.Archiver.
 type Chronicle interface {
-	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
-	Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error)
-	PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error)
-	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
+	Feed(ctx context.Context, after int64, limit int) (store.Feed, error)
+	Tombstones(ctx context.Context, f store.TombstoneFilter) (stones []store.Tombstone, cursor string, err error)
+	PurgeCounts(ctx context.Context) ([]store.PurgeCount, error)
+	Artifacts(ctx context.Context, f store.ArtifactFilter) ([]store.Artifact, error)
 }
 
 // Config adapts the service to an application. The zero value works.
@@ -64,7 +65,7 @@ type Config struct {
 	// the defaults apply.
 	Breakers map[string]breaker.Config
 	// Retention holds the workers' rules in Go. Rules that are applied to the store take precedence.
-	Retention []holdfast.Retain
+	Retention []store.RetentionRule
 	// Prepare checks and completes a draft before it is saved in a schedule. Nil: drafts are saved as they are.
 	Prepare func(*holdfast.Draft) error
 	// CheckSubscription refuses a subscription that could not work, before it is saved. Nil: a problem shows at the first
@@ -72,13 +73,13 @@ type Config struct {
 	CheckSubscription func(subscription.Subscription) error
 }
 
-// A Service implements Desk on a store. It is safe for concurrent use.
+// A Service implements Operator on a store. It is safe for concurrent use.
 type Service struct {
 	store Store
 	cfg   Config
 }
 
 // New returns a service for a store.
-func New(store Store, cfg Config) *Service { return &Service{store: store, cfg: cfg} }
+func New(db Store, cfg Config) *Service { return &Service{store: db, cfg: cfg} }
 
-var _ Desk = (*Service)(nil)
+var _ Operator = (*Service)(nil)

@@ -5,17 +5,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/opstest"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
-	"github.com/holdfastdev/holdfast/ops/opstest"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func open(t *testing.T, url string) holdfast.Store {
+func open(t *testing.T, url string) store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), url)
+	s, err := anystore.Open(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +23,10 @@ func open(t *testing.T, url string) holdfast.Store {
 	return s
 }
 
-func TestDeskOnSQLite(t *testing.T) {
-	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, filepath.Join(t.TempDir(), "jobs.db")) }, opstest.Near)
+func TestOperatorOnSQLite(t *testing.T) {
+	opstest.Run(t, func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "jobs.db")) }, opstest.Near)
 }
 
-func TestDeskOnPostgreSQL(t *testing.T) {
-	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, pgtest.Database(t)) }, opstest.Near)
+func TestOperatorOnPostgreSQL(t *testing.T) {
+	opstest.Run(t, func(t *testing.T) store.Store { return open(t, pgtest.Database(t)) }, opstest.Near)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -22,29 +23,29 @@ const (
 
 // A Policy is the policy that is applied to a store, with how far workers follow it.
 type Policy struct {
-	Version int        `json:"version"`
-	KeptAt  time.Time  `json:"kept_at,omitzero"`
-	Text    string     `json:"text"` // the file as it was applied
-	Workers []Follower `json:"workers,omitempty"`
-	InGo    []InGo     `json:"in_go,omitempty"` // policies of live workers in Go
+	Version int            `json:"version"`
+	KeptAt  time.Time      `json:"kept_at,omitzero"`
+	Text    string         `json:"text"` // the file as it was applied
+	Workers []PolicyWorker `json:"workers,omitempty"`
+	InGo    []GoPolicy     `json:"in_go,omitempty"` // policies of live workers in Go
 }
 
-// An InGo is a policy that live workers have in Go.
-type InGo struct {
+// An GoPolicy is a policy that live workers have in Go.
+type GoPolicy struct {
 	Kind     string   `json:"kind,omitempty"`     // empty: for all their kinds
 	Versions []string `json:"versions,omitempty"` // of the programs
-	policy.Said
+	policy.Described
 }
 
-// A Follower is a live worker, and how far it applies the policy.
-type Follower struct {
+// A PolicyWorker is a live worker, and how far it applies the policy.
+type PolicyWorker struct {
 	Worker  string `json:"worker"`
 	Version int    `json:"version"`          // of the applied policy that it uses; 0: none yet
 	Misses  string `json:"misses,omitempty"` // parts of the policy that it does not apply or know, and why
 }
 
-// A PolicyOrder asks to apply a policy.
-type PolicyOrder struct {
+// A PolicyRequest asks to apply a policy.
+type PolicyRequest struct {
 	Text     string   // the policy file
 	Codes    []string // failure codes that it may name although they are not defined
 	Replaces int      // version that it replaces, as the caller saw it; 0: any
@@ -57,7 +58,7 @@ type appliedPolicy struct {
 }
 
 // decodeApplied reads the record of the policy; ok is false if none is applied.
-func decodeApplied(r holdfast.Record) (body appliedPolicy, ok bool) {
+func decodeApplied(r store.Record) (body appliedPolicy, ok bool) {
 	if r.Version == 0 {
 		return body, false
 	}
@@ -84,18 +85,18 @@ func (s *Service) Policy(ctx context.Context) (Policy, error) {
 	}
 	p := Policy{Version: r.Version, KeptAt: r.KeptAt, Text: body.Text}
 	for _, w := range workers {
-		p.Workers = append(p.Workers, Follower{w.Worker, w.Policy, w.Misses})
+		p.Workers = append(p.Workers, PolicyWorker{w.Worker, w.Policy, w.Misses})
 	}
-	records, err := s.store.Records(ctx, catalog.Room)
+	records, err := s.store.Records(ctx, catalog.Namespace)
 	if err != nil {
 		return Policy{}, err
 	}
 	for _, a := range catalog.Live(records, workers) {
 		if !a.InGo.Engine.IsZero() {
-			p.InGo = append(p.InGo, InGo{"", a.Versions, a.InGo.Engine})
+			p.InGo = append(p.InGo, GoPolicy{"", a.Versions, a.InGo.Engine})
 		}
 		for _, kind := range slices.Sorted(maps.Keys(a.InGo.Kinds)) {
-			p.InGo = append(p.InGo, InGo{kind, a.Versions, a.InGo.Kinds[kind]})
+			p.InGo = append(p.InGo, GoPolicy{kind, a.Versions, a.InGo.Kinds[kind]})
 		}
 	}
 	return p, nil
@@ -104,7 +105,7 @@ func (s *Service) Policy(ctx context.Context) (Policy, error) {
 // ApplyPolicy makes the workers of a store use a policy within seconds. An invalid policy is refused completely, and so is
 // one that names a failure code that is not built in, published by a worker, or defined by the policy itself. Applying the
 // same text again changes nothing.
-func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy, error) {
+func (s *Service) ApplyPolicy(ctx context.Context, o PolicyRequest, by Actor) (Policy, error) {
 	if err := by.check(); err != nil {
 		return Policy{}, err
 	}
@@ -114,21 +115,21 @@ func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy
 	}
 	set, err := policy.ParseFor([]byte(o.Text), known)
 	if err != nil {
-		return Policy{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
+		return Policy{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
 	}
 	body, err := json.Marshal(appliedPolicy{Text: set.Text()})
 	if err != nil {
 		return Policy{}, err
 	}
-	err = s.updateRecord(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
+	err = s.updateRecord(ctx, policyRoom, policyCurrent, func(r store.Record) (store.Change, error) {
 		if err := checkVersion(r, o.Replaces); err != nil {
-			return holdfast.Change{}, err
+			return store.Change{}, err
 		}
 		if old, is := decodeApplied(r); is && old.Text == set.Text() {
-			return holdfast.Change{}, nil
+			return store.Change{}, nil
 		}
 		r.Body = body
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("policy", "applied")}}, nil
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event("policy", "applied")}}, nil
 	})
 	if err != nil {
 		return Policy{}, err
@@ -138,7 +139,7 @@ func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy
 
 // RemovePolicy makes workers return, within seconds, to the policy file they were started with, or to the policies in their code.
 // If version is not 0, only that version is removed. Without an applied policy it returns ErrNotFound.
-func (s *Service) RemovePolicy(ctx context.Context, version int, by By) error {
+func (s *Service) RemovePolicy(ctx context.Context, version int, by Actor) error {
 	if err := by.check(); err != nil {
 		return err
 	}
@@ -146,26 +147,26 @@ func (s *Service) RemovePolicy(ctx context.Context, version int, by By) error {
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, policyRoom, policyCurrent, func(r store.Record) (store.Change, error) {
 		if _, is := decodeApplied(r); !is {
-			return holdfast.Change{}, noPolicy()
+			return store.Change{}, noPolicy()
 		}
 		if err := checkVersion(r, version); err != nil {
-			return holdfast.Change{}, err
+			return store.Change{}, err
 		}
 		r.Body = body
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("policy", "removed")}}, nil
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event("policy", "removed")}}, nil
 	})
 }
 
 func noPolicy() error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "no policy is applied: workers use the policy file they were started with, or the policies in their code; see 'holdfast policy apply --help'"}
+	return &holdfast.Error{Err: holdfast.ErrNotFound, Message: "no policy is applied: workers use the policy file they were started with, or the policies in their code; see 'holdfast policy apply --help'"}
 }
 
 // checkVersion refuses to replace another version than the caller saw.
-func checkVersion(r holdfast.Record, version int) error {
+func checkVersion(r store.Record, version int) error {
 	if version > 0 && r.Version != version {
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("version %d of the policy is applied, not %d: read it, then decide again", r.Version, version)}
+		return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("version %d of the policy is applied, not %d: read it, then decide again", r.Version, version)}
 	}
 	return nil
 }
@@ -176,11 +177,11 @@ func (s *Service) taxonomyWith(ctx context.Context, names []string) (*failure.Ta
 	if err != nil {
 		return nil, err
 	}
-	return Accepting(known, names)
+	return AllowCodes(known, names)
 }
 
-// Accepting adds codes to a taxonomy of which only the names are known. A failure with such a code is treated as UNKNOWN is.
-func Accepting(known *failure.Taxonomy, names []string) (*failure.Taxonomy, error) {
+// AllowCodes adds codes to a taxonomy of which only the names are known. A failure with such a code is treated as UNKNOWN is.
+func AllowCodes(known *failure.Taxonomy, names []string) (*failure.Taxonomy, error) {
 	codes, unknown := known.Own(), failure.Code{}
 	unknown, _ = known.Code("UNKNOWN")
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
@@ -192,7 +193,7 @@ func Accepting(known *failure.Taxonomy, names []string) (*failure.Taxonomy, erro
 	}
 	all, err := failure.NewTaxonomy(codes...)
 	if err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
 	}
 	return all, nil
 }

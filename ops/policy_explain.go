@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // A PolicyQuestion asks which settings apply to failures. Empty fields are left open. With a Job, empty fields are taken
@@ -35,7 +36,7 @@ func (s *Service) ExplainPolicy(ctx context.Context, ask PolicyQuestion) (policy
 		ask, q.Job = ask.fillFrom(job), jobSettings(job)
 	}
 	for what, name := range map[string]string{"kind": ask.Kind, "owner": ask.Owner, "dependency": ask.Dependency} {
-		if len(name) > 4*holdfast.MaxName {
+		if len(name) > 4*check.MaxName {
 			return policy.Explanation{}, invalid("a %s of %d bytes: names are shorter", what, len(name))
 		}
 	}
@@ -102,7 +103,7 @@ func jobSettings(job holdfast.Job) map[string]string {
 
 // addPublished adds to the question what the programs that work on the kind publish: their policies in Go, and the dependency.
 func (s *Service) addPublished(ctx context.Context, q *policy.Question) (notes []string, err error) {
-	records, err := s.store.Records(ctx, catalog.Room)
+	records, err := s.store.Records(ctx, catalog.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Preview says what a redrive would do. It changes nothing. Counts stop at MostCounted.
 type Preview struct {
-	Order      redrive.Order  `json:"order"`
+	Spec       redrive.Spec   `json:"spec"`
 	Looked     int            `json:"looked"`     // matching dead letters
 	Eligible   int            `json:"eligible"`   // dead letters that would be taken
 	Ineligible []Ineligible   `json:"ineligible"` // matching jobs that would not be taken, by reason
@@ -40,17 +41,17 @@ var ineligible = []string{"not failed", "discarded", "expired", "unique key held
 // PreviewRedrive says what a redrive would do. It is a forecast: the store decides about each job when it is taken. If the
 // order's filter limits how many jobs may be examined (Look), only the newest dead letters are checked and the others that
 // match are counted as eligible; a note says so.
-func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Order) (Preview, error) {
+func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Spec) (Preview, error) {
 	return s.previewRedrive(ctx, o, true)
 }
 
 // previewRedrive checks dead letters and, with others, counts matching jobs that are no dead letters.
-func (s *Service) previewRedrive(ctx context.Context, o redrive.Order, others bool) (Preview, error) {
+func (s *Service) previewRedrive(ctx context.Context, o redrive.Spec, others bool) (Preview, error) {
 	if err := o.Check(); err != nil {
 		return Preview{}, err
 	}
 	v := &previewer{service: s, order: o, counts: map[string]int{}, takers: map[uniqueKey]bool{}, held: map[uniqueKey]map[string]bool{}}
-	v.Order, v.AsOf, v.Sample = o, time.Now(), []holdfast.Job{}
+	v.Spec, v.AsOf, v.Sample = o, time.Now(), []holdfast.Job{}
 	f := o.Filter
 	f.State, f.Generation, f.DeadLetters = "", 0, true
 	more, err := s.eachJob(ctx, f, v.addDeadLetter)
@@ -79,20 +80,20 @@ func (s *Service) previewRedrive(ctx context.Context, o redrive.Order, others bo
 }
 
 // countUnchecked counts dead letters that were not checked one by one.
-func (v *previewer) countUnchecked(ctx context.Context, f holdfast.Filter, more bool) error {
+func (v *previewer) countUnchecked(ctx context.Context, f store.Filter, more bool) error {
 	switch {
 	case !more:
 		return nil
-	case f.Look == 0:
-		v.note("there are more than %d dead letters: the counts stop there", MostCounted)
+	case f.MaxScan == 0:
+		v.note("there are more than %d dead letters: the counts stop there", MaxCounted)
 		return nil
 	}
-	f.Look = max(f.Look, minUncheckedScan)
+	f.MaxScan = max(f.MaxScan, minUncheckedScan)
 	checked, counted := v.Looked, v.Looked
 	if v.order.Filter.Generation > 0 { // those of another generation were checked and are not counted again
 		f.Generation, counted = v.order.Filter.Generation, v.Eligible
 	}
-	matching, err := v.service.store.Count(ctx, f, MostCounted)
+	matching, err := v.service.store.Count(ctx, f, MaxCounted)
 	if unchecked := matching - counted; unchecked > 0 {
 		v.Looked, v.Eligible = v.Looked+unchecked, v.Eligible+unchecked
 	}
@@ -104,16 +105,16 @@ func (v *previewer) countUnchecked(ctx context.Context, f holdfast.Filter, more 
 const minUncheckedScan = 1000
 
 // scanLimit returns how many jobs are examined for a preview.
-func scanLimit(f holdfast.Filter) int {
-	if f.Look > 0 {
-		return min(f.Look, MostCounted)
+func scanLimit(f store.Filter) int {
+	if f.MaxScan > 0 {
+		return min(f.MaxScan, MaxCounted)
 	}
-	return MostCounted
+	return MaxCounted
 }
 
 // eachJob calls look for the matching jobs, newest first. It stops at MostCounted, or at the limit of the filter, and
 // reports whether there are more.
-func (s *Service) eachJob(ctx context.Context, f holdfast.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
+func (s *Service) eachJob(ctx context.Context, f store.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
 	f.Limit = min(maxPage, scanLimit(f))
 	for looked := 0; looked < scanLimit(f); {
 		jobs, cursor, err := s.store.Jobs(ctx, f)
@@ -129,7 +130,7 @@ func (s *Service) eachJob(ctx context.Context, f holdfast.Filter, look func(ctx 
 		if f.Cursor = cursor; cursor == "" {
 			return false, nil
 		}
-		if f.Look > 0 && len(jobs) < f.Limit {
+		if f.MaxScan > 0 && len(jobs) < f.Limit {
 			return true, nil // the limit of the filter was reached
 		}
 	}
@@ -140,7 +141,7 @@ func (s *Service) eachJob(ctx context.Context, f holdfast.Filter, look func(ctx 
 type previewer struct {
 	Preview
 	service *Service
-	order   redrive.Order
+	order   redrive.Spec
 	counts  map[string]int
 	asked   int                           // number of sources that were checked
 	takers  map[uniqueKey]bool            // unique keys that eligible dead letters would take
@@ -233,7 +234,7 @@ func (v *previewer) keyTaken(ctx context.Context, job holdfast.Job) (bool, error
 func (v *previewer) keysOf(ctx context.Context, among uniqueKey) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing} {
-		f := holdfast.Filter{State: state, Kind: among.kind, Owner: among.owner, Limit: maxPage}
+		f := store.Filter{State: state, Kind: among.kind, Owner: among.owner, Limit: maxPage}
 		for looked := 0; ; {
 			jobs, cursor, err := v.service.store.Jobs(ctx, f)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestALimitedPreviewCountsAllAndChecksTheNewest(t *testing.T) {
@@ -20,17 +21,17 @@ func TestALimitedPreviewCountsAllAndChecksTheNewest(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { previewNear(t, open(t, pgtest.Database(t))) })
 }
 
-func previewNear(t *testing.T, store holdfast.Store) {
+func previewNear(t *testing.T, db store.Store) {
 	const letters, look = 12, 5
-	dead(t, store, letters)
+	dead(t, db, letters)
 	gone := false
-	desk := ops.New(store, ops.Config{Sources: map[string]func(context.Context, holdfast.Job) error{"mail": func(context.Context, holdfast.Job) error {
+	operator := ops.New(db, ops.Config{Sources: map[string]func(context.Context, holdfast.Job) error{"mail": func(context.Context, holdfast.Job) error {
 		if gone {
 			return errors.New("the file was deleted")
 		}
 		return nil
 	}}})
-	order := redrive.Order{Filter: holdfast.Filter{Queue: holdfast.DefaultQueue}, Actor: "ann", Reason: "repaired"}
+	order := redrive.Spec{Filter: store.Filter{Queue: holdfast.DefaultQueue}, Actor: "ann", Reason: "repaired"}
 	for _, c := range []struct {
 		look     int
 		gone     bool
@@ -42,8 +43,8 @@ func previewNear(t *testing.T, store holdfast.Store) {
 		{look: letters + 1, eligible: letters, note: "no worker is alive"},
 		{look: look, gone: true, eligible: letters - look, note: fmt.Sprintf("only the newest %d matching dead letters", look)},
 	} {
-		gone, order.Filter.Look = c.gone, c.look
-		p, err := desk.PreviewRedrive(t.Context(), order)
+		gone, order.Filter.MaxScan = c.gone, c.look
+		p, err := operator.PreviewRedrive(t.Context(), order)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,39 +55,39 @@ func previewNear(t *testing.T, store holdfast.Store) {
 			t.Errorf("looking at %d: the notes are %q", c.look, p.Notes)
 		}
 	}
-	gone, order.Filter.Look = false, 1
-	id, err := desk.StartRedrive(t.Context(), order)
+	gone, order.Filter.MaxScan = false, 1
+	id, err := operator.StartRedrive(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := desk.Redrive(t.Context(), id)
-	if err != nil || r.Eligible != letters || r.Order.Filter.Look != 0 {
-		t.Errorf("the redrive is to take %d and to look at %d, error %v", r.Eligible, r.Order.Filter.Look, err)
+	r, err := operator.Redrive(t.Context(), id)
+	if err != nil || r.Eligible != letters || r.Spec.Filter.MaxScan != 0 {
+		t.Errorf("the redrive is to take %d and to look at %d, error %v", r.Eligible, r.Spec.Filter.MaxScan, err)
 	}
 }
 
 // dead makes so many dead letters of the default queue.
-func dead(t *testing.T, store holdfast.Store, n int) {
+func dead(t *testing.T, db store.Store, n int) {
 	t.Helper()
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
 		drafts[i] = holdfast.Draft{Kind: "mail"}
 	}
-	if _, err := store.Enqueue(t.Context(), drafts); err != nil {
+	if _, err := db.Enqueue(t.Context(), drafts); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n, Lease: time.Minute})
+	leases, err := db.Claim(t.Context(), store.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n, Lease: time.Minute})
 	if err != nil || len(leases) != n {
 		t.Fatalf("claimed %d jobs, error %v", len(leases), err)
 	}
-	settlements := make([]holdfast.Settlement, n)
+	settlements := make([]store.Settlement, n)
 	for i, l := range leases {
-		settlements[i] = holdfast.Settlement{
-			Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 9,
+		settlements[i] = store.Settlement{
+			Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 9,
 			Failure: &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "it took too long", Fingerprint: "f1"},
 		}
 	}
-	answers, err := store.Settle(t.Context(), settlements)
+	answers, err := db.Settle(t.Context(), settlements)
 	for _, answer := range append(answers, err) {
 		if answer != nil {
 			t.Fatal(answer)

@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // maxTries limits how often a decision is repeated after a version conflict.
 const maxTries = 8
 
 // readRecord returns a record of a room. A record that does not exist has version 0.
-func (s *Service) readRecord(ctx context.Context, room, name string) (holdfast.Record, error) {
+func (s *Service) readRecord(ctx context.Context, room, name string) (store.Record, error) {
 	records, err := s.store.Records(ctx, room)
 	if err != nil {
-		return holdfast.Record{}, err
+		return store.Record{}, err
 	}
 	for _, r := range records {
 		if r.Name == name {
 			return r, nil
 		}
 	}
-	return holdfast.Record{Room: room, Name: name}, nil
+	return store.Record{Namespace: room, Name: name}, nil
 }
 
 // updateRecord reads a record, calls decide for the change to make, and applies it unless it is empty. On a version
 // conflict it reads the record again and decides again, up to maxTries times.
-func (s *Service) updateRecord(ctx context.Context, room, name string, decide func(holdfast.Record) (holdfast.Change, error)) error {
+func (s *Service) updateRecord(ctx context.Context, room, name string, decide func(store.Record) (store.Change, error)) error {
 	for try := 1; ; try++ {
 		r, err := s.readRecord(ctx, room, name)
 		if err != nil {
@@ -37,7 +38,7 @@ func (s *Service) updateRecord(ctx context.Context, room, name string, decide fu
 		if err != nil || len(change.Records)+len(change.Events) == 0 {
 			return err
 		}
-		if err = s.store.Keep(ctx, change); !errors.Is(err, holdfast.ErrConflict) || try == maxTries {
+		if err = s.store.Apply(ctx, change); !errors.Is(err, holdfast.ErrConflict) || try == maxTries {
 			return err
 		}
 	}
@@ -45,7 +46,7 @@ func (s *Service) updateRecord(ctx context.Context, room, name string, decide fu
 
 // now returns the store's clock as of the newest job. The process's clock is used if the store has no job.
 func (s *Service) now(ctx context.Context) (time.Time, error) {
-	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Limit: 1})
+	jobs, _, err := s.store.Jobs(ctx, store.Filter{Limit: 1})
 	if err != nil || len(jobs) == 0 {
 		return time.Now(), err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Recovery is one outage of a dependency, as its breaker saw it. The times of transitions are exact. The end of the backlog is
@@ -82,7 +83,7 @@ func episodes(dependency string, history []breaker.Transition) (list []Recovery)
 // backlog finds when the jobs that had waited for a dependency started.
 func (s *Service) backlog(ctx context.Context, e *Recovery, now time.Time) (err error) {
 	if e.Closed.IsZero() {
-		e.Waiting, err = s.store.Behind(ctx, holdfast.Hold{Dependency: e.Dependency, Source: holdfast.SourceBreaker, Actor: breaker.System})
+		e.Waiting, err = s.store.CountHeld(ctx, store.Hold{Dependency: e.Dependency, Source: store.SourceBreaker, Actor: breaker.System})
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (s *Service) backlog(ctx context.Context, e *Recovery, now time.Time) (err 
 	if e.Back.IsZero() || !now.After(e.Back) {
 		return nil
 	}
-	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: e.Dependency, OlderThan: now.Sub(e.Back), Limit: maxPage})
+	jobs, _, err := s.store.Jobs(ctx, store.Filter{Dependency: e.Dependency, OlderThan: now.Sub(e.Back), Limit: maxPage})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -21,11 +22,11 @@ const (
 // A Redrive is the progress of a redrive, and the state of its jobs.
 type Redrive struct {
 	redrive.Progress
-	Eligible    int              `json:"eligible"`      // at the start, up to MostCounted
-	FailedAgain []holdfast.Job   `json:"failed_again"`  // the newest jobs that failed again, at most a page
-	Workers     int              `json:"workers"`       // live workers: without one the redrive does not proceed
-	Story       []holdfast.Event `json:"story"`         // events of the redrive, the newest first
-	Left        time.Duration    `json:"left,omitzero"` // estimated remaining time at its rate; 0 if it is not known
+	Eligible    int            `json:"eligible"`      // at the start, up to MostCounted
+	FailedAgain []holdfast.Job `json:"failed_again"`  // the newest jobs that failed again, at most a page
+	Workers     int            `json:"workers"`       // live workers: without one the redrive does not proceed
+	Story       []store.Event  `json:"story"`         // events of the redrive, the newest first
+	Left        time.Duration  `json:"left,omitzero"` // estimated remaining time at its rate; 0 if it is not known
 }
 
 // start is the body of a record in startRoom.
@@ -35,14 +36,14 @@ type start struct {
 
 // StartRedrive starts a redrive of dead letters, or their discarding, and returns its id. Workers carry it out at the order's
 // rate. An order that selects no job is ErrConflict.
-func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error) {
-	o.Filter.Look = 0 // it is for previews: a redrive takes all jobs that match
+func (s *Service) StartRedrive(ctx context.Context, o redrive.Spec) (holdfast.ID, error) {
+	o.Filter.MaxScan = 0 // it is for previews: a redrive takes all jobs that match
 	preview, err := s.previewRedrive(ctx, o, false)
 	if err != nil {
 		return holdfast.ID{}, err
 	}
-	if preview.Eligible == 0 && preview.Looked < MostCounted {
-		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "there is nothing to redrive: no matching dead letter can be taken; see the preview"}
+	if preview.Eligible == 0 && preview.Looked < MaxCounted {
+		return holdfast.ID{}, &holdfast.Error{Err: holdfast.ErrConflict, Message: "there is nothing to redrive: no matching dead letter can be taken; see the preview"}
 	}
 	p := redrive.Start(holdfast.NewID(), o, preview.AsOf)
 	body, err := json.Marshal(p)
@@ -57,25 +58,25 @@ func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.I
 	if o.Discard {
 		name = "started to discard"
 	}
-	return p.ID, s.store.Keep(ctx, holdfast.Change{
-		Records: []holdfast.Record{{Room: redriveRoom, Name: p.ID.String(), Body: body}, {Room: startRoom, Name: p.ID.String(), Body: begun}},
-		Events:  []holdfast.Event{{Subject: redriveRoom + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason, Request: o.Request}},
+	return p.ID, s.store.Apply(ctx, store.Change{
+		Records: []store.Record{{Namespace: redriveRoom, Name: p.ID.String(), Body: body}, {Namespace: startRoom, Name: p.ID.String(), Body: begun}},
+		Events:  []store.Event{{Subject: redriveRoom + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason, Request: o.Request}},
 	})
 }
 
 // PauseRedrive keeps a redrive from taking more jobs. Jobs that it has taken continue.
-func (s *Service) PauseRedrive(ctx context.Context, id holdfast.ID, by By) error {
+func (s *Service) PauseRedrive(ctx context.Context, id holdfast.ID, by Actor) error {
 	return s.changeRedrive(ctx, id, redriveCommand{"paused", redrive.Pause, by})
 }
 
 // ResumeRedrive continues a redrive that was paused, or that stopped because too many jobs failed again. The automatic stop
 // counts only jobs that end from now on.
-func (s *Service) ResumeRedrive(ctx context.Context, id holdfast.ID, by By) error {
+func (s *Service) ResumeRedrive(ctx context.Context, id holdfast.ID, by Actor) error {
 	return s.changeRedrive(ctx, id, redriveCommand{"resumed", redrive.Resume, by})
 }
 
 // CancelRedrive ends a redrive for good. Jobs that it has taken continue.
-func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, by By) error {
+func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, by Actor) error {
 	return s.changeRedrive(ctx, id, redriveCommand{"cancelled", redrive.Cancel, by})
 }
 
@@ -83,38 +84,38 @@ func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, by By) erro
 type redriveCommand struct {
 	name string
 	do   func(p redrive.Progress, actor, reason string, now time.Time) (redrive.Progress, error)
-	by   By
+	by   Actor
 }
 
 func (s *Service) changeRedrive(ctx context.Context, id holdfast.ID, m redriveCommand) error {
 	if err := m.by.check(); err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, redriveRoom, id.String(), func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, redriveRoom, id.String(), func(r store.Record) (store.Change, error) {
 		p, err := decodeProgress(r, id)
 		if err != nil {
-			return holdfast.Change{}, err
+			return store.Change{}, err
 		}
-		if p, err = m.do(p, m.by.Actor, m.by.Reason, r.AsOf); err != nil {
-			return holdfast.Change{}, err
+		if p, err = m.do(p, m.by.Name, m.by.Reason, r.AsOf); err != nil {
+			return store.Change{}, err
 		}
 		if r.Body, err = json.Marshal(p); err != nil {
-			return holdfast.Change{}, err
+			return store.Change{}, err
 		}
-		return holdfast.Change{
-			Records: []holdfast.Record{r},
-			Events:  []holdfast.Event{m.by.event(redriveRoom+"/"+id.String(), m.name)},
+		return store.Change{
+			Records: []store.Record{r},
+			Events:  []store.Event{m.by.event(redriveRoom+"/"+id.String(), m.name)},
 		}, nil
 	})
 }
 
 // decodeProgress reads a redrive's record.
-func decodeProgress(r holdfast.Record, id holdfast.ID) (p redrive.Progress, err error) {
+func decodeProgress(r store.Record, id holdfast.ID) (p redrive.Progress, err error) {
 	if r.Version == 0 {
-		return p, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no redrive %s: list them with 'holdfast redrive'", id)}
+		return p, &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no redrive %s: list them with 'holdfast redrive'", id)}
 	}
 	if err := json.Unmarshal(r.Body, &p); err != nil {
-		return p, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("the record of redrive %s cannot be read: start another", r.Name), Cause: err}
+		return p, &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("the record of redrive %s cannot be read: start another", r.Name), Cause: err}
 	}
 	return p, nil
 }
@@ -162,10 +163,10 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 	if begun.Version > 0 && json.Unmarshal(begun.Body, &first) == nil {
 		answer.Eligible = first.Eligible
 	}
-	if answer.FailedAgain, _, err = s.store.Jobs(ctx, holdfast.Filter{Redrive: id, State: holdfast.Failed, Limit: maxPage}); err != nil {
+	if answer.FailedAgain, _, err = s.store.Jobs(ctx, store.Filter{Redrive: id, State: holdfast.Failed, Limit: maxPage}); err != nil {
 		return Redrive{}, err
 	}
-	if p.Order.Discard {
+	if p.Spec.Discard {
 		answer.FailedAgain = nil
 	}
 	workers, err := s.store.Workers(ctx)
@@ -181,17 +182,17 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 // timeLeft estimates how long a running redrive takes at its rate, if jobs end as fast as they are taken.
 func timeLeft(r Redrive) time.Duration {
 	total := r.Eligible
-	if r.Order.Limit > 0 {
-		total = min(total, r.Order.Limit)
+	if r.Spec.Limit > 0 {
+		total = min(total, r.Spec.Limit)
 	}
-	if r.State != redrive.Running || r.Exhausted || total >= MostCounted {
+	if r.State != redrive.Running || r.Exhausted || total >= MaxCounted {
 		return 0
 	}
-	return timeFor(r.Order, total-r.Tally.Taken-r.RefusedJobs)
+	return timeFor(r.Spec, total-r.Tally.Taken-r.RefusedJobs)
 }
 
 // timeFor returns how long a number of jobs takes at an order's rate.
-func timeFor(o redrive.Order, jobs int) time.Duration {
+func timeFor(o redrive.Spec, jobs int) time.Duration {
 	rate := o.PerSecond
 	if rate <= 0 {
 		rate = redrive.DefaultPerSecond

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Share is an owner's weight when owners compete for workers: an owner of weight 3 gets three jobs for each job of an
@@ -42,7 +43,7 @@ func (s *Service) Shares(ctx context.Context) ([]Share, error) {
 }
 
 // SetShare sets the weight of an owner and records the change. Setting weight 1, the default, deletes the record.
-func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
+func (s *Service) SetShare(ctx context.Context, share Share, by Actor) error {
 	switch {
 	case share.Owner == "":
 		return invalid("no owner: name the owner")
@@ -55,25 +56,25 @@ func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, shareRoom, share.Owner, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, shareRoom, share.Owner, func(r store.Record) (store.Change, error) {
 		was := weight{1}
 		if r.Version == 0 || json.Unmarshal(r.Body, &was) == nil {
 			if was.Weight == share.Weight {
-				return holdfast.Change{}, nil
+				return store.Change{}, nil
 			}
 		}
 		r.Body = body
 		if share.Weight == 1 {
 			r.Body = nil
 		}
-		change := holdfast.Change{Events: []holdfast.Event{by.event(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
+		change := store.Change{Events: []store.Event{by.event(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
 		if r.Body != nil || r.Version > 0 {
-			change.Records = []holdfast.Record{r}
+			change.Records = []store.Record{r}
 		}
 		return change, nil
 	})
 }
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

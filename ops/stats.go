@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Stats is a summary of the store.
@@ -57,9 +57,9 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	for _, depth := range depths {
 		queues[depth.Queue] = statsOf(depth)
 	}
-	pauses := slices.DeleteFunc(holds, func(h holdfast.Hold) bool { return h.Queue == "" || !h.Closed() || h.Retries })
+	pauses := slices.DeleteFunc(holds, func(h store.Hold) bool { return h.Queue == "" || !h.Closed() || h.Retries })
 	for queue, q := range queues {
-		q.Held = slices.ContainsFunc(pauses, func(h holdfast.Hold) bool { return h.Covers(queue) })
+		q.Held = slices.ContainsFunc(pauses, func(h store.Hold) bool { return h.Covers(queue) })
 		queues[queue] = q
 	}
 	stats.Queues = slices.SortedFunc(maps.Values(queues), func(a, b QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })
@@ -67,7 +67,7 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 }
 
 // statsOf adds retries to Later, so that all waiting jobs are one number.
-func statsOf(d holdfast.Depth) QueueStats {
+func statsOf(d store.Depth) QueueStats {
 	q := QueueStats{Queue: d.Queue, Ready: d.Ready, Later: d.Later + d.Retrying, Processing: d.Processing, Dead: d.Dead, Oldest: d.Oldest}
 	for _, number := range d.AtLeast {
 		if number == "retrying" {

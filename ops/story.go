@@ -10,10 +10,11 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Line is one line of a job's story: a transition, or an action of a person.
-type Line struct {
+// A StoryLine is one line of a job's story: a transition, or an action of a person.
+type StoryLine struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, throttled, released, reclaimed, complete, failed, expired, cancelled,
 	// manual retry, redrive, cancel requested, discard, breach, late result, resend, artifact expired.
@@ -35,16 +36,16 @@ type Line struct {
 }
 
 // Story returns the history of a job as a person reads it: every transition exactly once, in order.
-func (s *Service) Story(ctx context.Context, id holdfast.ID) ([]Line, error) {
+func (s *Service) Story(ctx context.Context, id holdfast.ID) ([]StoryLine, error) {
 	history, err := s.store.History(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return Tell(history), nil
+	return Story(history), nil
 }
 
-// Tell builds the story from a history. The order follows tokens and generations and not times, because clocks may step back.
-func Tell(h holdfast.History) []Line {
+// Story builds the story from a history. The order follows tokens and generations and not times, because clocks may step back.
+func Story(h store.History) []StoryLine {
 	t := &storyBuilder{history: h}
 	t.begin()
 	for _, attempt := range h.Attempts {
@@ -60,9 +61,9 @@ func Tell(h holdfast.History) []Line {
 	slices.SortStableFunc(t.steps, func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Token, b.Token), cmp.Compare(a.order, b.order))
 	})
-	lines := make([]Line, len(t.steps))
+	lines := make([]StoryLine, len(t.steps))
 	for n, step := range t.steps {
-		lines[n] = step.Line
+		lines[n] = step.StoryLine
 	}
 	number(lines)
 	for _, attempt := range h.Attempts {
@@ -84,22 +85,22 @@ const (
 
 // A step is a line with its position in the order.
 type step struct {
-	Line
+	StoryLine
 	order int
 }
 
 type storyBuilder struct {
-	history holdfast.History
+	history store.History
 	steps   []step
 }
 
-func (t *storyBuilder) add(order int, line Line) { t.steps = append(t.steps, step{line, order}) }
+func (t *storyBuilder) add(order int, line StoryLine) { t.steps = append(t.steps, step{line, order}) }
 
 // begin adds the line of the enqueue.
 func (t *storyBuilder) begin() {
 	job := t.history.Job
 	job.Queue = firstQueue(t.history)
-	line := Line{At: job.CreatedAt, Name: "queued", Generation: 1, Text: fmt.Sprintf("queued as %s in queue %s", job.Kind, job.Queue)}
+	line := StoryLine{At: job.CreatedAt, Name: "queued", Generation: 1, Text: fmt.Sprintf("queued as %s in queue %s", job.Kind, job.Queue)}
 	if !job.RunAt.IsZero() {
 		line.Name, line.DueAt = "scheduled", job.RunAt
 		line.Text = fmt.Sprintf("scheduled as %s in queue %s for %s", job.Kind, job.Queue, job.RunAt.UTC().Format(momentLayout))
@@ -108,12 +109,12 @@ func (t *storyBuilder) begin() {
 }
 
 // attempt adds the lines of an attempt. An attempt that took no time never started, except for a crash.
-func (t *storyBuilder) attempt(a holdfast.Attempt) {
+func (t *storyBuilder) attempt(a store.Attempt) {
 	took := a.EndedAt.Sub(a.StartedAt)
-	if took > 0 || a.Charge == holdfast.ChargeCrash {
+	if took > 0 || a.Charge == store.ChargeCrash {
 		t.start(a.StartedAt, a.Token, a.Generation, a.Worker)
 	}
-	line := Line{At: a.EndedAt, Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(took, 0), DueAt: a.DueAt}
+	line := StoryLine{At: a.EndedAt, Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(took, 0), DueAt: a.DueAt}
 	what := ""
 	if a.Failure != nil {
 		line.Code, line.Error = a.Failure.Code, failure.Summary(a.Failure.Detail)
@@ -123,9 +124,9 @@ func (t *storyBuilder) attempt(a holdfast.Attempt) {
 		}
 	}
 	switch {
-	case a.To == holdfast.Queued && a.Charge == holdfast.ChargeFailure:
+	case a.To == holdfast.Queued && a.Charge == store.ChargeFailure:
 		line.Name, line.Text = "retry", "failed"+what+", next attempt "+clock(a.DueAt)
-	case a.To == holdfast.Queued && a.Charge == holdfast.ChargeCrash:
+	case a.To == holdfast.Queued && a.Charge == store.ChargeCrash:
 		line.Name, line.Text = "reclaimed", fmt.Sprintf("worker %s was lost, next attempt %s", a.Worker, clock(a.DueAt))
 	case a.To == holdfast.Queued && failure.IsThrottled(a.Failure):
 		line.Name, line.Text = "throttled", "throttled"+what+", next attempt "+clock(a.DueAt)
@@ -156,12 +157,12 @@ func (t *storyBuilder) attempt(a holdfast.Attempt) {
 const expired = "JOB_EXPIRED"
 
 func (t *storyBuilder) start(at time.Time, token, generation int, worker string) {
-	t.add(started, Line{At: at, Name: "processing", Token: token, Generation: generation, Worker: worker, Text: "processed by " + worker})
+	t.add(started, StoryLine{At: at, Name: "processing", Token: token, Generation: generation, Worker: worker, Text: "processed by " + worker})
 }
 
 // event adds the line of an event.
-func (t *storyBuilder) event(e holdfast.Event, changes []Difference) {
-	line := Line{Changes: changes, At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
+func (t *storyBuilder) event(e store.Event, changes []Difference) {
+	line := StoryLine{Changes: changes, At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
 	order, verb := after, e.Name
 	switch {
 	case e.Name == "manual retry":
@@ -184,7 +185,7 @@ func (t *storyBuilder) event(e holdfast.Event, changes []Difference) {
 	switch e.Name {
 	case "redrive":
 		order, line.Text = beginning, redriven(e)
-	case holdfast.EventExpired:
+	case store.EventExpired:
 		line.Name, line.Text = "artifact expired", fmt.Sprintf("its artifact %s expired", e.Reason)
 	case "breach":
 		line.Text = "retry_within was exceeded: " + e.Reason
@@ -193,7 +194,7 @@ func (t *storyBuilder) event(e holdfast.Event, changes []Difference) {
 }
 
 // redriven splits the reason of a redrive event, which begins with the id of the redrive.
-func redriven(e holdfast.Event) string {
+func redriven(e store.Event) string {
 	id, reason, _ := strings.Cut(e.Reason, ": ")
 	if _, err := holdfast.ParseID(id); err != nil {
 		return fmt.Sprintf("redriven by %s: %s", e.Actor, e.Reason)
@@ -206,12 +207,12 @@ func redriven(e holdfast.Event) string {
 }
 
 // askedToStop distinguishes a request to a worker from an immediate cancellation, after which the token has no further attempt.
-func (t *storyBuilder) askedToStop(e holdfast.Event) bool {
+func (t *storyBuilder) askedToStop(e store.Event) bool {
 	job := t.history.Job
 	if job.Cancelling && job.Generation == e.Generation {
 		return true
 	}
-	return slices.ContainsFunc(t.history.Attempts, func(a holdfast.Attempt) bool {
+	return slices.ContainsFunc(t.history.Attempts, func(a store.Attempt) bool {
 		toldAfter := a.Token > e.Token || (a.Token == e.Token && a.To == holdfast.Cancelled)
 		return !a.Late && a.Generation == e.Generation && toldAfter
 	})
@@ -222,11 +223,11 @@ func (t *storyBuilder) present() {
 	job := t.history.Job
 	switch {
 	case job.State == holdfast.Processing && job.StartedAt.IsZero():
-		t.add(started, Line{At: job.AsOf, Name: "processing", Token: job.Token, Generation: job.Generation, Worker: job.Worker, Text: "claimed by " + job.Worker + ", not started yet"})
+		t.add(started, StoryLine{At: job.AsOf, Name: "processing", Token: job.Token, Generation: job.Generation, Worker: job.Worker, Text: "claimed by " + job.Worker + ", not started yet"})
 	case job.State == holdfast.Processing:
 		t.start(job.StartedAt, job.Token, job.Generation, job.Worker)
 	case job.State == holdfast.Complete:
-		line := Line{At: job.FinishedAt, Name: "complete", Token: job.Token, Generation: job.Generation, Worker: job.Worker, Text: "complete"}
+		line := StoryLine{At: job.FinishedAt, Name: "complete", Token: job.Token, Generation: job.Generation, Worker: job.Worker, Text: "complete"}
 		if !job.StartedAt.IsZero() {
 			t.start(job.StartedAt, job.Token, job.Generation, job.Worker)
 			line.Duration = max(job.FinishedAt.Sub(job.StartedAt), 0)
@@ -239,7 +240,7 @@ func (t *storyBuilder) present() {
 type attemptKey struct{ generation, token int }
 
 // number numbers the attempts of each generation, including those that a line stands for.
-func number(lines []Line) {
+func number(lines []StoryLine) {
 	attempt, generation, token := 0, 0, 0
 	repeated := map[attemptKey]int{} // collected first: the line of an attempt's start comes before the line with Repeats
 	for _, line := range lines {
@@ -263,8 +264,8 @@ func number(lines []Line) {
 }
 
 // insertLate inserts a late result at the time when it arrived.
-func insertLate(lines []Line, a holdfast.Attempt) []Line {
-	line := Line{At: a.EndedAt, Name: "late result", Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(a.EndedAt.Sub(a.StartedAt), 0)}
+func insertLate(lines []StoryLine, a store.Attempt) []StoryLine {
+	line := StoryLine{At: a.EndedAt, Name: "late result", Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(a.EndedAt.Sub(a.StartedAt), 0)}
 	reported := string(a.To)
 	if a.Failure != nil {
 		line.Code, line.Error = a.Failure.Code, failure.Summary(a.Failure.Detail)

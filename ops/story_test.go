@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -16,7 +17,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // at is so many seconds past noon.
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-func summary(lines []Line) string {
+func summary(lines []StoryLine) string {
 	var all []string
 	for _, line := range lines {
 		all = append(all, fmt.Sprintf("%s %d/%d/%d", line.Name, line.Generation, line.Token, line.Attempt))
@@ -26,55 +27,55 @@ func summary(lines []Line) string {
 
 func TestAStoryFollowsTokensNotClocks(t *testing.T) {
 	timeout := &holdfast.Failure{Code: "TIMEOUT"}
-	history := holdfast.History{
+	history := store.History{
 		Job: holdfast.Job{Kind: "mail", Queue: "default", CreatedAt: at(0), State: holdfast.Complete, Token: 5, Generation: 2, StartedAt: at(50), FinishedAt: at(60), Worker: "w3"},
-		Attempts: []holdfast.Attempt{
-			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(5), Failure: timeout},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: store.ChargeFailure, DueAt: at(5), Failure: timeout},
 			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(3), To: holdfast.Complete, Late: true},
 			// The clock stepped back here.
-			{Token: 3, Generation: 1, Worker: "w1", StartedAt: at(-10), EndedAt: at(-9), To: holdfast.Queued, Charge: holdfast.ChargeCrash, DueAt: at(-8)},
-			{Token: 4, Generation: 1, Worker: "w2", StartedAt: at(10), EndedAt: at(11), To: holdfast.Failed, Charge: holdfast.ChargeFailure, Failure: timeout},
+			{Token: 3, Generation: 1, Worker: "w1", StartedAt: at(-10), EndedAt: at(-9), To: holdfast.Queued, Charge: store.ChargeCrash, DueAt: at(-8)},
+			{Token: 4, Generation: 1, Worker: "w2", StartedAt: at(10), EndedAt: at(11), To: holdfast.Failed, Charge: store.ChargeFailure, Failure: timeout},
 		},
-		Events: []holdfast.Event{{Name: "discard", At: at(20), Token: 4, Generation: 1, Actor: "ann"}, {Name: "manual retry", At: at(30), Token: 4, Generation: 2, Actor: "ann"}},
+		Events: []store.Event{{Name: "discard", At: at(20), Token: 4, Generation: 1, Actor: "ann"}, {Name: "manual retry", At: at(30), Token: 4, Generation: 2, Actor: "ann"}},
 	}
 	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, processing 1/3/2, reclaimed 1/3/2, late result 1/1/0, processing 1/4/3, failed 1/4/3, discard 1/4/0, manual retry 2/4/0, processing 2/5/1, complete 2/5/1"
-	if diff := cmp.Diff(want, summary(Tell(history))); diff != "" {
+	if diff := cmp.Diff(want, summary(Story(history))); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestAnAttemptThatNeverStartedHasNoProcessingLine(t *testing.T) {
-	history := holdfast.History{
+	history := store.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Failed, Token: 2, Generation: 1, FinishedAt: at(9)},
-		Attempts: []holdfast.Attempt{
-			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(1), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(1)},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(1), To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: at(1)},
 			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(9), To: holdfast.Failed, Failure: &holdfast.Failure{Code: "JOB_EXPIRED"}},
 		},
 	}
-	if diff := cmp.Diff("queued 1/0/0, released 1/1/1, expired 1/2/0", summary(Tell(history))); diff != "" {
+	if diff := cmp.Diff("queued 1/0/0, released 1/1/1, expired 1/2/0", summary(Story(history))); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestACancelRequestDiffersFromAnImmediateCancel(t *testing.T) {
-	cancel := holdfast.Event{Name: "cancel", At: at(5), Token: 1, Generation: 1, Actor: "ann"}
-	retried := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)}
-	stopped := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Cancelled}
-	taken := holdfast.Attempt{Token: 2, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(6)}
+	cancel := store.Event{Name: "cancel", At: at(5), Token: 1, Generation: 1, Actor: "ann"}
+	retried := store.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: store.ChargeFailure, DueAt: at(9)}
+	stopped := store.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Cancelled}
+	taken := store.Attempt{Token: 2, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: at(6)}
 	for _, c := range []struct {
-		history holdfast.History
+		history store.History
 		want    string
 	}{
-		{holdfast.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []holdfast.Attempt{retried}, Events: []holdfast.Event{cancel}},
+		{store.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []store.Attempt{retried}, Events: []store.Event{cancel}},
 			"queued 1/0/0, processing 1/1/1, retry 1/1/1, cancelled 1/1/0"},
-		{holdfast.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []holdfast.Attempt{stopped}, Events: []holdfast.Event{cancel}},
+		{store.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []store.Attempt{stopped}, Events: []store.Event{cancel}},
 			"queued 1/0/0, processing 1/1/1, cancel requested 1/1/0, cancelled 1/1/0"},
-		{holdfast.History{Job: holdfast.Job{State: holdfast.Processing, Token: 1, Generation: 1, StartedAt: at(1), Cancelling: true}, Events: []holdfast.Event{cancel}},
+		{store.History{Job: holdfast.Job{State: holdfast.Processing, Token: 1, Generation: 1, StartedAt: at(1), Cancelling: true}, Events: []store.Event{cancel}},
 			"queued 1/0/0, processing 1/1/1, cancel requested 1/1/0"},
-		{holdfast.History{Job: holdfast.Job{State: holdfast.Queued, Token: 2, Generation: 2}, Attempts: []holdfast.Attempt{taken}, Events: []holdfast.Event{cancel, {Name: "manual retry", At: at(6), Token: 2, Generation: 2}}},
+		{store.History{Job: holdfast.Job{State: holdfast.Queued, Token: 2, Generation: 2}, Attempts: []store.Attempt{taken}, Events: []store.Event{cancel, {Name: "manual retry", At: at(6), Token: 2, Generation: 2}}},
 			"queued 1/0/0, cancel requested 1/1/0, processing 1/2/1, released 1/2/1, manual retry 2/2/0"},
 	} {
-		if diff := cmp.Diff(c.want, summary(Tell(c.history))); diff != "" {
+		if diff := cmp.Diff(c.want, summary(Story(c.history))); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -82,13 +83,13 @@ func TestACancelRequestDiffersFromAnImmediateCancel(t *testing.T) {
 
 func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 	id := holdfast.NewID()
-	lines := Tell(holdfast.History{
+	lines := Story(store.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Queued, Token: 2, Generation: 2},
-		Attempts: []holdfast.Attempt{
-			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)},
-			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(10), To: holdfast.Failed, Charge: holdfast.ChargeFailure},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: store.ChargeFailure, DueAt: at(9)},
+			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(10), To: holdfast.Failed, Charge: store.ChargeFailure},
 		},
-		Events: []holdfast.Event{
+		Events: []store.Event{
 			{Name: "breach", At: at(8), Token: 1, Generation: 1, Actor: "holdfast", Reason: "its next attempt did not start by then"},
 			{Name: "redrive", At: at(20), Token: 2, Generation: 2, Actor: "ann", Reason: id.String() + ": repaired"},
 		},
@@ -103,7 +104,7 @@ func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 	if text := lines[3].Text; text != "retry_within was exceeded: its next attempt did not start by then" {
 		t.Errorf("the breach line is %q", text)
 	}
-	if text := redriven(holdfast.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
+	if text := redriven(store.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
 		t.Errorf("the line of a redrive without an id is %q", text)
 	}
 }
@@ -111,12 +112,12 @@ func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 func TestAThrottleHasItsErrorAndUnrecordedReleasesAreCounted(t *testing.T) {
 	limited := &holdfast.Failure{Code: "RATE_LIMITED", Message: "A service asked us to come back later.", Context: map[string]string{"throttled": "1m30s"}}
 	probe := &holdfast.Failure{Code: "HTTP_5XX"}
-	lines := Tell(holdfast.History{
-		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Complete, Token: 33, Generation: 1, StartedAt: at(200), FinishedAt: at(201), Interrupts: 32},
-		Attempts: []holdfast.Attempt{
-			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(92), Failure: limited, Why: "throttled: waits 1m30s"},
-			{Token: 31, Generation: 1, Worker: "w1", StartedAt: at(100), EndedAt: at(101), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(150), Failure: limited, Repeats: 29, Since: at(3)},
-			{Token: 32, Generation: 1, Worker: "w1", StartedAt: at(160), EndedAt: at(161), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(190), Failure: probe},
+	lines := Story(store.History{
+		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Complete, Token: 33, Generation: 1, StartedAt: at(200), FinishedAt: at(201), Releases: 32},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: at(92), Failure: limited, Why: "throttled: waits 1m30s"},
+			{Token: 31, Generation: 1, Worker: "w1", StartedAt: at(100), EndedAt: at(101), To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: at(150), Failure: limited, Repeats: 29, Since: at(3)},
+			{Token: 32, Generation: 1, Worker: "w1", StartedAt: at(160), EndedAt: at(161), To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: at(190), Failure: probe},
 		},
 	})
 	want := "queued 1/0/0, processing 1/1/1, throttled 1/1/1, processing 1/31/31, throttled 1/31/31, processing 1/32/32, released 1/32/32, processing 1/33/33, complete 1/33/33"

@@ -96,7 +96,7 @@ func (s Schedule) due(now time.Time, keep int) (newest []time.Time, count int) {
 // run is a slot of its own, after the others. If nothing is due, the schedule is returned unchanged.
 func (s Schedule) Due(now time.Time) (slots []time.Time, skipped int, after Schedule) {
 	after = s
-	if s.Halted(now) {
+	if s.PausedAt(now) {
 		after, skipped = s.pass(now)
 	} else {
 		if s.Paused { // the pause ended by itself

@@ -70,7 +70,7 @@ func TestMissedSlotsAreSkippedOrMadeUpForAsTheScheduleSays(t *testing.T) {
 			s := made(t, how)
 			after := expectDue(t, s, c.now, c.want, c.skipped)
 			if runs := len(strings.Fields(c.want)); after.Runs != runs || after.Skipped != c.skipped {
-				t.Errorf("%s %s: %d runs and %d skipped on record", c.missed, s.Words(), after.Runs, after.Skipped)
+				t.Errorf("%s %s: %d runs and %d skipped on record", c.missed, s.Describe(), after.Runs, after.Skipped)
 			}
 			expectDue(t, after, c.now, "", 0)
 		}
@@ -181,7 +181,7 @@ func TestPeopleAreToldWhenItIsDue(t *testing.T) {
 		`cron "0 9 * * *" in Europe/Berlin`: {Cron: "0 9 * * *", Zone: "Europe/Berlin"},
 		`cron "@daily" in UTC`:              {Cron: "@daily"},
 	} {
-		if got := s.Words(); got != want {
+		if got := s.Describe(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

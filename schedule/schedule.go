@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // Room is the room of the records that store schedules, by their names.
@@ -112,7 +113,7 @@ func (s *Schedule) Prepare(now time.Time) error {
 func (s *Schedule) checkName(p *problems) {
 	probe := holdfast.Draft{Kind: "probe", Dependency: s.Name}
 	if s.Name == "" || probe.Prepare() != nil {
-		p.add("schedule name %.140q: use 1 to %d letters, digits and _ - . : /", s.Name, holdfast.MaxName)
+		p.add("schedule name %.140q: use 1 to %d letters, digits and _ - . : /", s.Name, check.MaxName)
 	}
 }
 
@@ -122,7 +123,7 @@ func (s *Schedule) checkTimes(p *problems, now time.Time) {
 		p.add("neither a cron expression nor an interval: give one")
 	case s.Cron != "" && s.Every != 0:
 		p.add("both a cron expression and an interval: give one")
-	case s.Cron == "" && (s.Every < MinEvery || s.Every > holdfast.MaxDelay || s.Every%time.Second != 0):
+	case s.Cron == "" && (s.Every < MinEvery || s.Every > check.MaxDelay || s.Every%time.Second != 0):
 		p.add("every %v: give whole seconds, between %v and 100 years", s.Every, MinEvery)
 	case s.Cron == "" && s.Zone != "":
 		p.add("an interval in zone %.60q: intervals know no zones; leave it out", s.Zone)
@@ -156,8 +157,8 @@ func (s Schedule) Job(slot time.Time) holdfast.Draft {
 	return d
 }
 
-// Words describes for people when the schedule is due.
-func (s Schedule) Words() string {
+// Describe describes for people when the schedule is due.
+func (s Schedule) Describe() string {
 	if s.Cron == "" {
 		return "every " + span(s.Every)
 	}
@@ -181,8 +182,8 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// Halted reports whether the schedule is paused at that time.
-func (s Schedule) Halted(now time.Time) bool {
+// PausedAt reports whether the schedule is paused at that time.
+func (s Schedule) PausedAt(now time.Time) bool {
 	return s.Paused && (s.PausedUntil.IsZero() || now.Before(s.PausedUntil))
 }
 
@@ -215,5 +216,5 @@ func (p *problems) take(err error) {
 }
 
 func refuse(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -150,7 +150,7 @@ func (c *admission) leave(vital bool) {
 
 // busy is the answer of an overloaded server. Retry-After is random between 1 and 3 s, so that clients do not return at the same moment.
 func busy() error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is overloaded: send the request again after the time in Retry-After", RetryAfter: time.Second + rand.N(2*time.Second), Cause: errRejected}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the server is overloaded: send the request again after the time in Retry-After", RetryAfter: time.Second + rand.N(2*time.Second), Cause: errRejected}
 }
 
 // errRejected marks refusals for overload or exceeded limits, after which the connection is slowed down; see pauseRejected.

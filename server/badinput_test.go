@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // A badRequest is a request that is not valid or not allowed. It must be answered with a problem.

@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A worker's key may be bound to queues, to kinds, or to both. It then claims, enqueues and sees only jobs of these. A job elsewhere is answered like an
@@ -46,7 +47,7 @@ func (c Caller) outsideBinding(reason string) error {
 }
 
 func forbidden(message string) error {
-	return &holdfast.Error{Kind: api.ErrForbidden, Message: message}
+	return &holdfast.Error{Err: api.ErrForbidden, Message: message}
 }
 
 // mayWorkOn refuses queues and kinds that the caller's key is not bound to.
@@ -78,7 +79,7 @@ func (c Caller) mayEnqueueThen(then []holdfast.Then) error {
 }
 
 // restrict restricts a claim to the binding of the caller's key: queues and kinds that the claim leaves out become those of the key.
-func (c Caller) restrict(claim holdfast.Claim) (holdfast.Claim, error) {
+func (c Caller) restrict(claim store.Claim) (store.Claim, error) {
 	if len(claim.Queues) == 0 && len(c.Queues) > 0 {
 		claim.Queues = c.Queues
 	}
@@ -147,10 +148,10 @@ func onlyAllowed[T any](ctx context.Context, by boundCaller, all []T, which func
 
 // renew extends leases. Jobs outside the binding of the caller's key are answered as lost.
 func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.RenewOut, error) {
-	renewals := make([]holdfast.Renewal, len(in.Body.Renewals))
+	renewals := make([]store.Renewal, len(in.Body.Renewals))
 	var lost []holdfast.ID
 	for i, r := range in.Body.Renewals {
-		renewals[i] = holdfast.Renewal(r)
+		renewals[i] = store.Renewal(r)
 		for _, list := range []*[]holdfast.ID{&renewals[i].Running, &renewals[i].Waiting} {
 			rest, _, answers, err := filterAllowed(ctx, boundCaller{s, c}, *list, func(id *holdfast.ID) (holdfast.ID, int) { return *id, 0 })
 			if err != nil {
@@ -170,17 +171,17 @@ func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.Rene
 }
 
 // visibleHolds are the holds that a worker may see: without the names and reasons of operators, and for a bound key without holds on other queues and kinds.
-func (c Caller) visibleHolds(holds []holdfast.Hold) []holdfast.Hold {
+func (c Caller) visibleHolds(holds []store.Hold) []store.Hold {
 	if !c.isWorker() {
 		return holds
 	}
-	seen := make([]holdfast.Hold, 0, len(holds))
+	seen := make([]store.Hold, 0, len(holds))
 	for _, h := range holds {
-		scope, _ := h.On()
+		scope, _ := h.Scope()
 		if scope == "queue" && len(c.Queues) > 0 && !slices.ContainsFunc(c.Queues, h.Covers) || scope == "kind" && len(c.Kinds) > 0 && !slices.ContainsFunc(c.Kinds, h.Covers) {
 			continue
 		}
-		if h.Source == "" || h.Source == holdfast.SourceOperator {
+		if h.Source == "" || h.Source == store.SourceOperator {
 			h.Actor, h.Reason = "", ""
 		}
 		seen = append(seen, h)
@@ -189,7 +190,7 @@ func (c Caller) visibleHolds(holds []holdfast.Hold) []holdfast.Hold {
 }
 
 // visibleWorkers are the workers that a bound key may see: of workers that share none of its queues or kinds, only the failure codes and the policy version.
-func (c Caller) visibleWorkers(all []holdfast.Presence) []holdfast.Presence {
+func (c Caller) visibleWorkers(all []store.WorkerInfo) []store.WorkerInfo {
 	if !c.bound() {
 		return all
 	}
@@ -199,7 +200,7 @@ func (c Caller) visibleWorkers(all []holdfast.Presence) []holdfast.Presence {
 	seen := slices.Clone(all)
 	for i, p := range seen {
 		if !shares(c.Queues, p.Queues) || !shares(c.Kinds, p.Kinds) {
-			seen[i] = holdfast.Presence{Version: p.Version, Codes: p.Codes, Policy: p.Policy, StartedAt: p.StartedAt, SeenAt: p.SeenAt, Until: p.Until}
+			seen[i] = store.WorkerInfo{Version: p.Version, Codes: p.Codes, Policy: p.Policy, StartedAt: p.StartedAt, SeenAt: p.SeenAt, Until: p.Until}
 		}
 	}
 	return seen

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // bodyOf reads a JSON body of at most limit bytes. The memory for it is taken from the budget as the body arrives, so that a large Content-Length alone
@@ -52,19 +52,19 @@ func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (bo
 			return body, free, nil
 		}
 		if err != nil {
-			return nil, free, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the body is incomplete, or arrives too slowly", Cause: err}
+			return nil, free, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the body is incomplete, or arrives too slowly", Cause: err}
 		}
 	}
 }
 
 func tooLarge(limit int64) error {
-	return &holdfast.Error{Kind: api.ErrTooLarge, Message: "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes: send less at a time"}
+	return &holdfast.Error{Err: api.ErrTooLarge, Message: "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes: send less at a time"}
 }
 
 // jsonOnly refuses a body with another content type than JSON, or with a content encoding. Without a Content-Type it is taken for JSON.
 func jsonOnly(r *http.Request) error {
 	if packed := r.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
-		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "the body is compressed: send it without a Content-Encoding"}
+		return &holdfast.Error{Err: api.ErrUnsupported, Message: "the body is compressed: send it without a Content-Encoding"}
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "" {
@@ -72,7 +72,7 @@ func jsonOnly(r *http.Request) error {
 	}
 	kind, params, err := mime.ParseMediaType(given)
 	if err != nil || kind != "application/json" && kind != "application/merge-patch+json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "the content type is not supported: send JSON in UTF-8 with the header Content-Type: application/json"}
+		return &holdfast.Error{Err: api.ErrUnsupported, Message: "the content type is not supported: send JSON in UTF-8 with the header Content-Type: application/json"}
 	}
 	return nil
 }

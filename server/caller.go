@@ -4,10 +4,11 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Caller is the authenticated sender of a request.
@@ -36,11 +37,11 @@ func (c Caller) actor(given string) string {
 }
 
 // by returns actor, reason and request id of an action.
-func (c Caller) by(w api.Word) ops.By {
-	return ops.By{Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
+func (c Caller) by(w api.Word) ops.Actor {
+	return ops.Actor{Name: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
 }
 
 // on returns an intervention on one job.
-func (c Caller) on(job holdfast.ID, w api.Word) holdfast.Intervention {
-	return holdfast.Intervention{Job: job, Owner: c.Owner, Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
+func (c Caller) on(job holdfast.ID, w api.Word) store.Intervention {
+	return store.Intervention{Job: job, Owner: c.Owner, Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
 }

@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestAKeyIsShownOnceAndStoredNowhere(t *testing.T) {
 	dir := t.TempDir()
-	st, err := store.Open(t.Context(), filepath.Join(dir, "jobs.db"))
+	st, err := anystore.Open(t.Context(), filepath.Join(dir, "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newGateScene(t, func(c *Config) { c.Store, c.Desk = st, ops.New(st, ops.Config{}) })
-	s.store, s.desk = st, s.srv.cfg.Desk
-	s.keys = map[string]string{"admin": s.makeKey(apikey.Order{Name: "canary", Scope: apikey.Admin})}
+	s := newGateScene(t, func(c *Config) { c.Store, c.Operator = st, ops.New(st, ops.Config{}) })
+	s.store, s.operator = st, s.srv.cfg.Operator
+	s.keys = map[string]string{"admin": s.makeKey(apikey.Request{Name: "canary", Scope: apikey.Admin})}
 	made := s.ask("admin", "POST", "/v1/keys", `{"name":"second","scope":"viewer","reason":"a test"}`, "Content-Type", "application/json")
 	at := strings.Index(made.body, "hf_")
 	if made.status >= 300 || at < 0 {
@@ -40,7 +40,7 @@ func TestAKeyIsShownOnceAndStoredNowhere(t *testing.T) {
 		}
 	}
 	eventually(t, "the use of the key is written down", func() bool {
-		keys, err := s.desk.Keys(t.Context())
+		keys, err := s.operator.Keys(t.Context())
 		return err == nil && len(keys) == 2 && !keys[0].UsedAt.Equal(time.Time{})
 	})
 	places := map[string]string{"an answer": answers.String(), "the log": s.log.String()}
@@ -64,7 +64,7 @@ func TestAKeyIsShownOnceAndStoredNowhere(t *testing.T) {
 
 func at2(m mounted) string { return at(m, [16]byte{1}, [16]byte{2}) }
 
-func holdfastFilter(owner string) holdfast.Filter { return holdfast.Filter{Owner: owner, Limit: 200} }
+func holdfastFilter(owner string) store.Filter { return store.Filter{Owner: owner, Limit: 200} }
 
 func TestReadOnlyFieldsCannotBeSet(t *testing.T) {
 	s := newGateScene(t)

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // usualLease is the lease duration when the request has none.
 const usualLease = 30 * time.Second
 
 func (s *Server) mountClaims() {
-	store := s.cfg.Store
+	db := s.cfg.Store
 	mount(s, api.ClaimJobs, s.claim)
 	mount(s, api.RenewJobs, s.renew)
 	mount(s, api.SettleJobs, s.settle)
@@ -26,7 +28,7 @@ func (s *Server) mountClaims() {
 		if err := c.mayWorkOn(p.Queues, slices.AppendSeq(slices.Clone(p.Kinds), maps.Keys(p.Depends))); err != nil {
 			return nothing{}, err
 		}
-		return nothing{}, store.Present(ctx, holdfast.Presence{Worker: in.Name, Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, Codes: p.Codes, Policy: p.Policy, Misses: p.Misses, For: p.For})
+		return nothing{}, db.ReportWorker(ctx, store.WorkerInfo{Worker: in.Name, Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, Codes: p.Codes, Policy: p.Policy, Misses: p.Misses, For: p.For})
 	})
 	mount(s, api.AwaitWork, func(ctx context.Context, c Caller, in *api.WakeIn) (api.Wake, error) {
 		queues := in.Body.Queues
@@ -38,9 +40,9 @@ func (s *Server) mountClaims() {
 		}
 		ctx, over := s.untilClose(ctx)
 		defer over()
-		wake, err := store.Await(ctx, queues, max(0, min(in.Body.Patience, api.MostWait)))
+		wake, err := db.Await(ctx, queues, max(0, min(in.Body.Patience, api.MostWait)))
 		if err != nil && s.closing.Err() != nil {
-			wake, err = holdfast.Wake{}, nil // the server stops: the worker sends its next request to another server
+			wake, err = store.Wake{}, nil // the server stops: the worker sends its next request to another server
 		}
 		return api.Wake(wake), err
 	})
@@ -59,13 +61,13 @@ func tooMany(what string, n int) error {
 	if n <= api.MostLeases {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("%d %s in one call: send at most %d", n, what, api.MostLeases)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("%d %s in one call: send at most %d", n, what, api.MostLeases)}
 }
 
 // claim claims jobs for a worker. The leases of workers that report outcomes, and of bound keys, are remembered, so that their outcomes and settlements
 // need no read from the store.
 func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
-	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
+	c := store.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
 		Bytes: in.Body.Bytes, OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
 	c.Start = orElse(in.Body.Start, c.Limit)
 	if c, err = who.restrict(c); err != nil {
@@ -74,8 +76,8 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	if c.Queues == nil && len(c.Kinds) == 0 {
 		c.Queues = []string{holdfast.DefaultQueue}
 	}
-	if c.Worker == "" || len(c.Worker) > holdfast.MaxKey {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker name, or one of more than %d bytes: give a name that is unique to this process and this start of it", holdfast.MaxKey)}
+	if c.Worker == "" || len(c.Worker) > check.MaxKey {
+		return out, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker name, or one of more than %d bytes: give a name that is unique to this process and this start of it", check.MaxKey)}
 	}
 	if err := tooMany("jobs", c.Limit); err != nil {
 		return out, err
@@ -88,7 +90,7 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 		return out, err
 	}
 	if s.cfg.Judge != nil && !in.Letter { // Go programs apply retry budgets themselves
-		leases = s.cfg.Judge.Ration(ctx, leases)
+		leases = s.cfg.Judge.ReserveRetries(ctx, leases)
 	}
 	if s.cfg.Judge != nil && !in.Letter || who.bound() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
 		s.leaseCache.add(leases, time.Now())
@@ -108,14 +110,14 @@ func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out ap
 	if err := tooMany("settlements", len(in.Body.Settlements)); err != nil {
 		return out, err
 	}
-	settlements := make([]holdfast.Settlement, len(in.Body.Settlements))
+	settlements := make([]store.Settlement, len(in.Body.Settlements))
 	for i := range settlements {
-		settlements[i] = holdfast.Settlement(in.Body.Settlements[i])
+		settlements[i] = store.Settlement(in.Body.Settlements[i])
 		if in.Letter {
 			settlements[i].Result = api.Unmark(settlements[i].Result)
 		}
 	}
-	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *store.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
@@ -123,9 +125,9 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 	if err := tooMany("notes", len(in.Body.Notes)); err != nil {
 		return out, err
 	}
-	notes := make([]holdfast.Note, len(in.Body.Notes))
+	notes := make([]store.Note, len(in.Body.Notes))
 	for i, n := range in.Body.Notes {
-		notes[i] = holdfast.Note{Batch: n.Batch, Job: n.Job, Token: n.Token, Checkpoint: n.Checkpoint}
+		notes[i] = store.Note{Batch: n.Batch, Job: n.Job, Token: n.Token, Checkpoint: n.Checkpoint}
 		if in.Letter {
 			notes[i].Checkpoint = api.Unmark(n.Checkpoint)
 		}
@@ -133,13 +135,13 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 			notes[i].Progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note}
 		}
 	}
-	answers, err := onlyAllowed(ctx, boundCaller{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, notes, func(one *store.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
 // actual is an intervention as it is stored: a caller with a key is its actor.
-func (c Caller) actual(d api.Deed) holdfast.Intervention {
-	i := holdfast.Intervention(d)
+func (c Caller) actual(d api.Deed) store.Intervention {
+	i := store.Intervention(d)
 	if c.Key != "" {
 		i.Actor, i.Request = c.actor(i.Actor), c.Request
 	}

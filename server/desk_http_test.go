@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A question is an HTTP request as any client would send it.
@@ -50,7 +51,7 @@ func (q question) ask(t *testing.T, server string, want int) (header http.Header
 	return response.Header, answer
 }
 
-func enqueue(t *testing.T, s holdfast.Store, drafts ...holdfast.Draft) (ids []holdfast.ID) {
+func enqueue(t *testing.T, s store.Store, drafts ...holdfast.Draft) (ids []holdfast.ID) {
 	t.Helper()
 	receipts, err := s.Enqueue(t.Context(), drafts)
 	if err != nil {
@@ -63,15 +64,15 @@ func enqueue(t *testing.T, s holdfast.Store, drafts ...holdfast.Draft) (ids []ho
 }
 
 // fail makes a dead letter of the next job.
-func fail(t *testing.T, s holdfast.Store) {
+func fail(t *testing.T, s store.Store) {
 	t.Helper()
-	leases, err := s.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := s.Claim(t.Context(), store.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
 	if err != nil || len(leases) != 1 {
 		t.Fatal(leases, err)
 	}
 	l := leases[0]
-	answers, err := s.Settle(t.Context(), []holdfast.Settlement{{
-		Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Failure: &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "slow"},
+	answers, err := s.Settle(t.Context(), []store.Settlement{{
+		Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1, Failure: &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "slow"},
 	}})
 	if err != nil || answers[0] != nil {
 		t.Fatal(answers, err)
@@ -152,7 +153,7 @@ func TestARedriveIsStartedOncePerIdempotencyKey(t *testing.T) {
 		t.Errorf("there are %d redrives, wanted 2", n)
 	}
 	_, one := question{"GET", "/redrives/" + first["id"].(string), "", nil}.ask(t, web.URL, 200)
-	if filter := one["order"].(map[string]any)["filter"].(map[string]any); filter["code"] != "TIMEOUT" || len(filter) != 1 {
+	if filter := one["spec"].(map[string]any)["filter"].(map[string]any); filter["code"] != "TIMEOUT" || len(filter) != 1 {
 		t.Errorf("its filter travels as %v", filter)
 	}
 }
@@ -200,7 +201,7 @@ func TestStuckJobsAreFoundAndProcessed(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	id := enqueue(t, s, holdfast.Draft{Kind: "mail"})[0]
-	if _, err := s.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Hour}); err != nil {
+	if _, err := s.Claim(t.Context(), store.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	_, none := question{"GET", "/stuck", "", nil}.ask(t, web.URL, 200)

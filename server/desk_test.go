@@ -5,18 +5,18 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
+	"github.com/holdfastdev/holdfast/internal/opstest"
 	"github.com/holdfastdev/holdfast/ops"
-	"github.com/holdfastdev/holdfast/ops/opstest"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // openFile opens a new store.
-func openFile(t *testing.T) holdfast.Store {
+func openFile(t *testing.T) store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	s, err := anystore.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +25,9 @@ func openFile(t *testing.T) holdfast.Store {
 }
 
 // serve puts a server in front of a store.
-func serve(t *testing.T, s holdfast.Store, cfg ops.Config) *httptest.Server {
+func serve(t *testing.T, s store.Store, cfg ops.Config) *httptest.Server {
 	t.Helper()
-	srv, err := server.New(server.Config{Store: s, Desk: ops.New(s, cfg), Open: true, IgnoreKeys: true})
+	srv, err := server.New(server.Config{Store: s, Operator: ops.New(s, cfg), Open: true, IgnoreKeys: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,17 +36,17 @@ func serve(t *testing.T, s holdfast.Store, cfg ops.Config) *httptest.Server {
 	return web
 }
 
-// far returns a desk through a server.
-func far(t *testing.T, s holdfast.Store, cfg ops.Config) ops.Desk {
+// far returns an operator through a server.
+func far(t *testing.T, s store.Store, cfg ops.Config) ops.Operator {
 	t.Helper()
-	c, err := api.Dial(serve(t, s, cfg).URL, api.Config{})
+	c, err := client.Dial(serve(t, s, cfg).URL, client.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return c.Desk()
+	return c.Operator()
 }
 
-func TestTheDeskConformsThroughAServer(t *testing.T) {
+func TestTheOperatorConformsThroughAServer(t *testing.T) {
 	opstest.Run(t, openFile, far)
 }

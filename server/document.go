@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // The OpenAPI document as package api has it, and its other forms, which are made at the first request.
@@ -45,7 +45,7 @@ func (s *Server) mountDocument() {
 	s.mux.HandleFunc("GET /problems/{code}", func(w http.ResponseWriter, r *http.Request) {
 		text, ok := api.ProblemPage(r.PathValue("code"))
 		if !ok {
-			s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no problem with this code: use the path in the type of a problem"})
+			s.refuse(w, r, &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is no problem with this code: use the path in the type of a problem"})
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 func (s *Server) mountEnqueue() {
@@ -33,10 +33,10 @@ func (s *Server) mountEnqueue() {
 		if err := c.mayEnqueueThen(in.Body.Group().Then); err != nil {
 			return holdfast.Group{}, err
 		}
-		return s.enqueuer().Gather(ctx, in.Body.Group())
+		return s.enqueuer().CreateGroup(ctx, in.Body.Group())
 	})
 	mount(s, api.SealGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (nothing, error) {
-		return nothing{}, s.cfg.Desk.SealGroup(ctx, c.onGroup(in.ID, in.Body))
+		return nothing{}, s.cfg.Operator.SealGroup(ctx, c.onGroup(in.ID, in.Body))
 	})
 }
 
@@ -64,7 +64,7 @@ func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft)
 				fresh = append(fresh, drafts[i])
 			}
 		}
-		s.cfg.Watch.Enqueued(fresh)
+		s.cfg.Watch.ObserveEnqueue(fresh)
 	}
 	return receipts, nil
 }
@@ -74,7 +74,7 @@ func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft)
 func reused(err error) error {
 	herr := (*holdfast.Error)(nil)
 	if errors.Is(err, holdfast.ErrConflict) && errors.As(err, &herr) && strings.Contains(herr.Message, "was used for another draft") {
-		return &holdfast.Error{Kind: api.ErrReused, Message: herr.Message, Job: herr.Job, Cause: err}
+		return &holdfast.Error{Err: api.ErrReused, Message: herr.Message, Job: herr.Job, Cause: err}
 	}
 	return err
 }

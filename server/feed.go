@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/notify/sse"
 )
 

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Every way to create a job, with each of the reserved names.
@@ -46,7 +47,7 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	if a := s.ask("worker", "POST", "/v1/store/keep", delivery); a.status != http.StatusForbidden {
 		t.Error("a worker delivers:", a.status, a.body)
 	}
-	if jobs, _, err := s.store.Jobs(t.Context(), holdfast.Filter{}); err != nil || len(jobs) != 1 {
+	if jobs, _, err := s.store.Jobs(t.Context(), store.Filter{}); err != nil || len(jobs) != 1 {
 		t.Error("jobs were made:", len(jobs), err)
 	}
 	if a := s.ask("admin", "POST", "/v1/store/keep", delivery); a.status != http.StatusNoContent {
@@ -68,7 +69,7 @@ func TestAChosenIdRevealsNothingToABoundKey(t *testing.T) {
 			t.Errorf("%s: foreign\n%s\nunknown\n%s", path, foreign.whole(), unknown.whole())
 		}
 	}
-	client, err := api.Dial("http://"+s.addr, api.Config{Key: s.keys["own"]})
+	client, err := client.Dial("http://"+s.addr, client.Config{Key: s.keys["own"]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestAChosenIdRevealsNothingToABoundKey(t *testing.T) {
 func TestABoundKeySeesNoNameOrReasonOfAnOperator(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
-	for _, h := range []holdfast.Hold{{Queue: holdfast.DefaultQueue}, {Kind: "mail", Source: holdfast.SourceHandler}, {Owner: "bob", AtMost: 1}, {Owner: "bob", Source: holdfast.SourceLimit}} {
+	for _, h := range []store.Hold{{Queue: holdfast.DefaultQueue}, {Kind: "mail", Source: store.SourceHandler}, {Owner: "bob", AtMost: 1}, {Owner: "bob", Source: store.SourceLimit}} {
 		h.Actor, h.Reason = "olga", "suspected of fraud"
 		if err := s.store.Pause(t.Context(), h); err != nil {
 			t.Fatal(err)
@@ -100,13 +101,13 @@ func TestTwoRequestsWithOneRequestIdAreTwoRedrives(t *testing.T) {
 	s := newGateScene(t)
 	for _, code := range []string{"TIMEOUT", "GONE"} {
 		s.job("bob")
-		leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
+		leases, err := s.store.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
 		l := leases[0]
-		answers, err := s.store.Settle(t.Context(), []holdfast.Settlement{{
-			Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Second, Failure: &holdfast.Failure{Code: code, Fingerprint: code},
+		answers, err := s.store.Settle(t.Context(), []store.Settlement{{
+			Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1, Took: time.Second, Failure: &holdfast.Failure{Code: code, Fingerprint: code},
 		}})
 		if err != nil || answers[0] != nil {
 			t.Fatal(answers, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestOnlyKeysThatCanEditReadWhatAnEditReplaced(t *testing.T) {
@@ -13,7 +14,7 @@ func TestOnlyKeysThatCanEditReadWhatAnEditReplaced(t *testing.T) {
 	if _, err := s.store.Enqueue(t.Context(), []holdfast.Draft{draft}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.desk.Edit(t.Context(), holdfast.Edit{Intervention: holdfast.Intervention{Job: draft.ID, Actor: "ada"}, Patch: []byte(`{"password":null}`)}); err != nil {
+	if _, err := s.operator.Edit(t.Context(), store.Edit{Intervention: store.Intervention{Job: draft.ID, Actor: "ada"}, Patch: []byte(`{"password":null}`)}); err != nil {
 		t.Fatal(err)
 	}
 	for who, reads := range map[string]bool{"viewer": false, "worker": false, "operator": true, "own": true, "foreign": false, "admin": true} {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // FuzzRoutes sends any path, query and body to every route. None may be answered with an internal error.

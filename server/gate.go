@@ -13,8 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // admit authenticates and authorises a request and applies the limits. What the request takes from the limits is given back after the answer.
@@ -49,7 +50,7 @@ func (s *Server) identify(r *http.Request) (Caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return Caller{}, unauthenticated("send an API key in the header Authorization: Bearer hf_...")
 	}
-	return s.Know(r.Context(), r.RemoteAddr, text)
+	return s.Authenticate(r.Context(), r.RemoteAddr, text)
 }
 
 // keyless is the caller of a request without a key: an admin while the server is open, otherwise ErrUnauthenticated.
@@ -85,7 +86,7 @@ func (c Caller) may(to mounted) error {
 		if to.also != "" {
 			needed += " or " + string(to.also)
 		}
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this key has the scope " + string(c.Scope) + ": the operation needs the scope " + needed}
+		return &holdfast.Error{Err: api.ErrForbidden, Message: "this key has the scope " + string(c.Scope) + ": the operation needs the scope " + needed}
 	}
 	if c.Owner == "" {
 		return nil
@@ -97,7 +98,7 @@ func (c Caller) may(to mounted) error {
 	return errBound
 }
 
-var errBound = &holdfast.Error{Kind: api.ErrForbidden, Message: "this key is bound to an owner: it can only be used for that owner's jobs and groups"}
+var errBound = &holdfast.Error{Err: api.ErrForbidden, Message: "this key is bound to an owner: it can only be used for that owner's jobs and groups"}
 
 // checkOwner refuses, for a key that is bound to an owner, jobs and groups of other owners. They are answered like unknown ones, so that a caller cannot find out
 // what others have.
@@ -139,9 +140,9 @@ func (s *Server) checkOwner(ctx context.Context, c Caller, in any) error {
 
 // checkJobOwner refuses a job of another owner with the error of an unknown job.
 func (s *Server) checkJobOwner(ctx context.Context, c Caller, id holdfast.ID) error {
-	job, err := s.cfg.Desk.Job(ctx, id)
+	job, err := s.cfg.Operator.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrPurged) {
-		stones, _, lost := s.cfg.Desk.Tombstones(ctx, holdfast.TombstoneFilter{Job: id, Limit: 1})
+		stones, _, lost := s.cfg.Operator.Tombstones(ctx, store.TombstoneFilter{Job: id, Limit: 1})
 		if lost == nil && len(stones) == 1 && stones[0].Owner == c.Owner {
 			return err
 		}
@@ -160,13 +161,13 @@ func (s *Server) checkGroupOwner(ctx context.Context, c Caller, id holdfast.ID) 
 	}
 	group, err := s.cfg.Store.Group(ctx, id)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) || err == nil && group.Owner != c.Owner {
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no group " + id.String() + ": check the id"}
+		return &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is no group " + id.String() + ": check the id"}
 	}
 	return err
 }
 
 func noSuchJob(id holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no job " + id.String() + ": check the id"}
+	return &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is no job " + id.String() + ": check the id"}
 }
 
 // checkRequest refuses malformed requests and requests from other origins, before the caller is authenticated.
@@ -178,9 +179,9 @@ func (s *Server) checkRequest(r *http.Request) error {
 	}
 	switch {
 	case !strings.HasPrefix(at, "/") || len(at) > 4096 || len(r.URL.RawQuery) > 16384:
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the URL is too long or has no path: shorten it"}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the URL is too long or has no path: shorten it"}
 	case at != clean || !utf8.ValidString(r.URL.Path) || strings.ContainsFunc(r.URL.Path, unicode.IsControl):
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: it must not have empty segments, dot segments or control characters"}
+		return &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is nothing at this path: it must not have empty segments, dot segments or control characters"}
 	}
 	if s.acceptsNoKey() {
 		if err := checkLocal(r); err != nil {
@@ -188,7 +189,7 @@ func (s *Server) checkRequest(r *http.Request) error {
 		}
 	}
 	if err := s.origins.Check(r); err != nil {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "requests from pages of another origin are refused: send them from a program, or from a page of this server", Cause: err}
+		return &holdfast.Error{Err: api.ErrForbidden, Message: "requests from pages of another origin are refused: send them from a program, or from a page of this server", Cause: err}
 	}
 	return nil
 }
@@ -202,15 +203,15 @@ func checkLocal(r *http.Request) error {
 		host = name
 	}
 	if proxy := proxied(r); proxy != "" {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this request came through a proxy (it has the header " + proxy + "), but a server without keys only answers its own machine: create a key with 'holdfast keys create --scope admin --name NAME' and send it in the header Authorization"}
+		return &holdfast.Error{Err: api.ErrForbidden, Message: "this request came through a proxy (it has the header " + proxy + "), but a server without keys only answers its own machine: create a key with 'holdfast keys create --scope admin --name NAME' and send it in the header Authorization"}
 	}
 	at, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if !isLocal(r) || !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") && (err != nil || !at.Unmap().IsLoopback()) {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "a server without keys only answers its own machine, as localhost or 127.0.0.1: create a key with 'holdfast keys create' to use it from elsewhere"}
+		return &holdfast.Error{Err: api.ErrForbidden, Message: "a server without keys only answers its own machine, as localhost or 127.0.0.1: create a key with 'holdfast keys create' to use it from elsewhere"}
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "requests from pages of another origin are refused"}
+		return &holdfast.Error{Err: api.ErrForbidden, Message: "requests from pages of another origin are refused"}
 	}
 	return nil
 }

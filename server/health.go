@@ -11,21 +11,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Health is the body of /readyz. Without a key of scope viewer only the status is shown.
 type Health struct {
-	Status string          `json:"status"` // "ok" or "not ready"
-	Checks []Checked       `json:"checks,omitempty"`
-	Duties []duty.Standing `json:"duties,omitempty"`
-	Queues []QueueHealth   `json:"queues,omitempty"`
-	Stuck  *int            `json:"stuck,omitempty"` // processing jobs past their lease, counted up to 200
+	Status string        `json:"status"` // "ok" or "not ready"
+	Checks []CheckResult `json:"checks,omitempty"`
+	Duties []duty.Status `json:"duties,omitempty"`
+	Queues []QueueHealth `json:"queues,omitempty"`
+	Stuck  *int          `json:"stuck,omitempty"` // processing jobs past their lease, counted up to 200
 	// FailedAttempts is the share of the attempts ended within the last hour that failed.
 	FailedAttempts *float64 `json:"failed_attempts,omitempty"`
 }
 
-// Checked is the result of one check.
-type Checked struct {
+// CheckResult is the result of one check.
+type CheckResult struct {
 	Name   string `json:"name"`
 	Well   bool   `json:"well"`
 	Error  string `json:"error,omitempty"`
@@ -46,7 +47,7 @@ type QueueHealth struct {
 type healthCache struct {
 	mu        sync.Mutex
 	checkedAt time.Time
-	checks    []Checked
+	checks    []CheckResult
 	well      bool
 	detail    Health
 	detailAt  time.Time
@@ -102,9 +103,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // check runs all checks, unless they ran within the last 500 ms.
-func (s *Server) check(ctx context.Context) ([]Checked, bool) {
+func (s *Server) check(ctx context.Context) ([]CheckResult, bool) {
 	if s.draining.Load() {
-		return []Checked{{Name: "serving", Error: "the server is shutting down"}}, false
+		return []CheckResult{{Name: "serving", Error: "the server is shutting down"}}, false
 	}
 	p := &s.healthCache
 	p.mu.Lock()
@@ -115,13 +116,13 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 	defer cancel()
 	all := append([]Check{{Name: "store", Ask: func(ctx context.Context) (any, error) {
-		_, err := s.cfg.Store.Records(ctx, apikey.Room)
+		_, err := s.cfg.Store.Records(ctx, apikey.Namespace)
 		return nil, err
 	}}}, s.cfg.Checks...)
 	p.checks, p.well = nil, true
 	for _, c := range all {
 		detail, err := c.Ask(ctx)
-		result := Checked{Name: c.Name, Well: err == nil, Detail: detail}
+		result := CheckResult{Name: c.Name, Well: err == nil, Detail: detail}
 		if err != nil {
 			result.Error, p.well = publicMessage(err), false
 			s.cfg.Log.Warn("health check failed", "event", "not_ready", "check", c.Name, "error", err.Error())
@@ -159,10 +160,10 @@ func (s *Server) detail(ctx context.Context, health Health, well bool) Health {
 }
 
 func (s *Server) readDetail(ctx context.Context) (h Health) {
-	if duties, err := s.cfg.Desk.Duties(ctx); err == nil {
+	if duties, err := s.cfg.Operator.Duties(ctx); err == nil {
 		h.Duties = duties
 	}
-	if stats, err := s.cfg.Desk.Stats(ctx); err == nil {
+	if stats, err := s.cfg.Operator.Stats(ctx); err == nil {
 		for _, q := range stats.Queues {
 			one := QueueHealth{Queue: q.Queue, Ready: q.Ready, Later: q.Later, AtLeast: q.AtLeast}
 			if !q.Oldest.IsZero() {
@@ -171,7 +172,7 @@ func (s *Server) readDetail(ctx context.Context) (h Health) {
 			h.Queues = append(h.Queues, one)
 		}
 	}
-	if jobs, _, err := s.cfg.Desk.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Limit: 200}); err == nil {
+	if jobs, _, err := s.cfg.Operator.Jobs(ctx, store.Filter{State: holdfast.Processing, Limit: 200}); err == nil {
 		stuck := 0
 		for _, job := range jobs {
 			if job.LeaseUntil.Before(job.AsOf) {
@@ -180,14 +181,14 @@ func (s *Server) readDetail(ctx context.Context) (h Health) {
 		}
 		h.Stuck = &stuck
 	}
-	if trends, err := s.cfg.Desk.Trends(ctx, time.Hour, time.Hour); err == nil {
+	if trends, err := s.cfg.Operator.Trends(ctx, time.Hour, time.Hour); err == nil {
 		h.FailedAttempts = failedAttempts(trends)
 	}
 	return h
 }
 
 // failedAttempts is the share of attempts that failed; nil if none ended.
-func failedAttempts(trends []holdfast.Trend) *float64 {
+func failedAttempts(trends []store.Trend) *float64 {
 	failed, ended := 0, 0
 	for _, t := range trends {
 		failed += t.Failed + t.Retried
@@ -201,11 +202,11 @@ func failedAttempts(trends []holdfast.Trend) *float64 {
 }
 
 // DutiesRun is a check that some process performs the duties, and that no duty that is not paused is later than late.
-func DutiesRun(desk interface {
-	Duties(ctx context.Context) ([]duty.Standing, error)
+func DutiesRun(operator interface {
+	Duties(ctx context.Context) ([]duty.Status, error)
 }, late time.Duration) Check {
 	return Check{Name: "duties", Ask: func(ctx context.Context) (any, error) {
-		duties, err := desk.Duties(ctx)
+		duties, err := operator.Duties(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -213,11 +214,11 @@ func DutiesRun(desk interface {
 		for _, d := range duties {
 			performed += d.Workers
 			if d.Lag > late {
-				return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("duty %s is late by %v: see 'holdfast duties'", d.Name, d.Lag.Round(time.Second))}
+				return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf("duty %s is late by %v: see 'holdfast duties'", d.Name, d.Lag.Round(time.Second))}
 			}
 		}
 		if performed == 0 {
-			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "no process performs the duties: start a worker, or serve without --no-workers"}
+			return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "no process performs the duties: start a worker, or serve without --no-workers"}
 		}
 		return nil, nil
 	}}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 func TestReadinessIsPublicAndItsDetailsNeedTheScopeViewer(t *testing.T) {
@@ -57,9 +57,9 @@ func TestADrainingServerIsNotReadyAndStillAnswers(t *testing.T) {
 	}
 }
 
-type standings []duty.Standing
+type standings []duty.Status
 
-func (s standings) Duties(context.Context) ([]duty.Standing, error) { return s, nil }
+func (s standings) Duties(context.Context) ([]duty.Status, error) { return s, nil }
 
 func TestMissingOrLateDutiesFailTheHealthCheck(t *testing.T) {
 	for _, c := range []struct {

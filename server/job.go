@@ -8,62 +8,63 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func (s *Server) mountJobs() {
-	desk := s.cfg.Desk
+	operator := s.cfg.Operator
 	mount(s, api.GetJob, func(ctx context.Context, _ Caller, in *api.ByID) (holdfast.Job, error) {
-		return desk.Job(ctx, in.ID)
+		return operator.Job(ctx, in.ID)
 	})
 	mount(s, api.ListJobs, func(ctx context.Context, _ Caller, in *api.JobsIn) (out api.JobsOut, err error) {
-		out.Jobs, out.Cursor, err = desk.Jobs(ctx, in.Filter())
+		out.Jobs, out.Cursor, err = operator.Jobs(ctx, in.Filter())
 		return out, err
 	})
 	mount(s, api.GetStory, func(ctx context.Context, _ Caller, in *api.ByID) (out api.StoryOut, err error) {
-		out.Story, err = desk.Story(ctx, in.ID)
+		out.Story, err = operator.Story(ctx, in.ID)
 		return out, err
 	})
 	mount(s, api.ExplainJob, func(ctx context.Context, c Caller, in *api.ByID) (ops.Explanation, error) {
-		shown, err := desk.Explain(ctx, in.ID)
+		shown, err := operator.Explain(ctx, in.ID)
 		if c.Owner != "" {
 			shown.Reasons = withoutOperators(shown.Reasons)
 		}
 		return shown, err
 	})
-	mount(s, api.GetHistory, func(ctx context.Context, c Caller, in *api.ByID) (holdfast.History, error) {
-		h, err := desk.History(ctx, in.ID)
+	mount(s, api.GetHistory, func(ctx context.Context, c Caller, in *api.ByID) (store.History, error) {
+		h, err := operator.History(ctx, in.ID)
 		return historyFor(c, h), err
 	})
 	mount(s, api.GetArtifacts, func(ctx context.Context, _ Caller, in *api.ByID) (out api.ArtifactsOut, err error) {
-		out.Artifacts, err = desk.Artifacts(ctx, in.ID)
+		out.Artifacts, err = operator.Artifacts(ctx, in.ID)
 		return out, err
 	})
 	mount(s, api.RetryJob, func(ctx context.Context, c Caller, in *api.RetryIn) (out api.RetryOut, err error) {
 		i := c.onJob(in.ID, in.Body.WordOn)
 		i.StuckAfter = in.Body.StuckAfter
-		out.Ahead, err = desk.Retry(ctx, i)
+		out.Ahead, err = operator.Retry(ctx, i)
 		return out, err
 	})
 	mount(s, api.CancelJob, func(ctx context.Context, c Caller, in *api.OnJob) (out api.CancelOut, err error) {
-		out.State, err = desk.Cancel(ctx, c.onJob(in.ID, in.Body))
+		out.State, err = operator.Cancel(ctx, c.onJob(in.ID, in.Body))
 		return out, err
 	})
 	mount(s, api.DiscardJob, func(ctx context.Context, c Caller, in *api.OnJob) (nothing, error) {
-		return nothing{}, desk.Discard(ctx, c.onJob(in.ID, in.Body))
+		return nothing{}, operator.Discard(ctx, c.onJob(in.ID, in.Body))
 	})
 	mount(s, api.EditJob, s.edit)
 	mount(s, api.ListStuck, s.stuck)
 	mount(s, api.ProcessStuck, func(ctx context.Context, c Caller, in *api.Said) (nothing, error) {
-		return nothing{}, desk.RunDuty(ctx, "reclaim", c.by(in.Body))
+		return nothing{}, operator.RunDuty(ctx, "reclaim", c.by(in.Body))
 	})
 }
 
 // historyFor is a history as the caller may read it. Former values of an edited job may contain a secret that the edit removed, so only callers that can
 // restore them get them. Other callers see the differences in the story, in which credentials are hidden.
-func historyFor(c Caller, h holdfast.History) holdfast.History {
+func historyFor(c Caller, h store.History) store.History {
 	if !c.Scope.Allows(apikey.Operator) {
 		for i := range h.Events {
 			h.Events[i].Was = nil
@@ -91,17 +92,17 @@ func withoutOperators(reasons []ops.Reason) []ops.Reason {
 // conflict means that the job cannot be edited.
 func (s *Server) edit(ctx context.Context, c Caller, in *api.EditIn) (holdfast.Job, error) {
 	b := in.Body
-	e := holdfast.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Args: b.Whole, Restore: b.Restore, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
+	e := store.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Args: b.Whole, Restore: b.Restore, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
 	var err error
-	if e.Seen, err = seen(in.Match); err != nil {
+	if e.IfDigest, err = seen(in.Match); err != nil {
 		return holdfast.Job{}, err
 	}
-	job, err := s.cfg.Desk.Edit(ctx, e)
-	if e.Seen == "" || !errors.Is(err, holdfast.ErrConflict) {
+	job, err := s.cfg.Operator.Edit(ctx, e)
+	if e.IfDigest == "" || !errors.Is(err, holdfast.ErrConflict) {
 		return job, err
 	}
-	if now, failed := s.cfg.Desk.Job(ctx, in.ID); failed == nil && now.Digest() != e.Seen {
-		err = &holdfast.Error{Kind: api.ErrPrecondition, Message: err.Error(), Job: in.ID}
+	if now, failed := s.cfg.Operator.Job(ctx, in.ID); failed == nil && now.Digest() != e.IfDigest {
+		err = &holdfast.Error{Err: api.ErrPrecondition, Message: err.Error(), Job: in.ID}
 	}
 	return job, err
 }
@@ -113,7 +114,7 @@ func seen(match string) (string, error) {
 	}
 	text, err := strconv.Unquote(match)
 	if err != nil || match[0] != '"' || text == "" || strings.ContainsAny(text, "\",") {
-		return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "If-Match is not valid: send the ETag of the job as you received it, in quotes"}
+		return "", &holdfast.Error{Err: holdfast.ErrInvalid, Message: "If-Match is not valid: send the ETag of the job as you received it, in quotes"}
 	}
 	return text, nil
 }
@@ -124,11 +125,11 @@ const mostStuck = 10_000
 // stuck finds processing jobs whose lease has expired, or that a worker has held for longer than in.After.
 func (s *Server) stuck(ctx context.Context, _ Caller, in *api.StuckIn) (out api.StuckOut, err error) {
 	if in.After < 0 {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "after is negative: give a duration such as 10m"}
+		return out, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "after is negative: give a duration such as 10m"}
 	}
-	f := holdfast.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Owner: in.Owner, Limit: 200}
+	f := store.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Owner: in.Owner, Limit: 200}
 	for {
-		jobs, cursor, err := s.cfg.Desk.Jobs(ctx, f)
+		jobs, cursor, err := s.cfg.Operator.Jobs(ctx, f)
 		if err != nil {
 			return out, err
 		}

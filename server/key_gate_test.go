@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAKeyIsAcceptedOnlyInTheAuthorizationHeader(t *testing.T) {
@@ -40,7 +41,7 @@ func TestAKeyIsAcceptedOnlyInTheAuthorizationHeader(t *testing.T) {
 func TestAWrongKeyAnswersLikeAnUnknownOne(t *testing.T) {
 	s := newGateScene(t)
 	id, _, _ := apikey.Parse(s.keys["admin"])
-	_, other := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
+	_, other := apikey.New(apikey.Request{Name: "x", Scope: apikey.Admin}, time.Now())
 	otherID, _, _ := apikey.Parse(other)
 	s.keys["unknown"] = other
 	body := strings.Replace(other[:strings.LastIndex(other, "_")], otherID, id, 1)
@@ -57,13 +58,13 @@ func TestAWrongKeyAnswersLikeAnUnknownOne(t *testing.T) {
 func TestANewKeyWorksAtOnceAndARevokedOneDoesNot(t *testing.T) {
 	s := newGateScene(t)
 	for range 3 {
-		text := s.makeKey(apikey.Order{Name: "fresh", Scope: apikey.Viewer})
+		text := s.makeKey(apikey.Request{Name: "fresh", Scope: apikey.Viewer})
 		s.keys["fresh"] = text
 		if a := s.ask("fresh", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
 			t.Fatal(a.status, a.body)
 		}
 		id, _, _ := apikey.Parse(text)
-		if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+		if err := s.operator.RevokeKey(t.Context(), id, me); err != nil {
 			t.Fatal(err)
 		}
 		revoked := time.Now()
@@ -86,7 +87,7 @@ func TestANewKeyWorksAtOnceAndARevokedOneDoesNot(t *testing.T) {
 func TestTheUseOfAKeyIsRecordedOnceAMinute(t *testing.T) {
 	s := newGateScene(t)
 	used := func() (k apikey.Key, version int) {
-		records, err := s.store.Records(t.Context(), apikey.Room)
+		records, err := s.store.Records(t.Context(), apikey.Namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,14 +128,14 @@ func TestBadKeysAreThrottledAndBlockNoGoodKey(t *testing.T) {
 
 // A blindStore fails to read records while blind is set.
 type blindStore struct {
-	holdfast.Store
+	store.Store
 	blind atomic.Bool
 	reads atomic.Int64
 }
 
-func (b *blindStore) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+func (b *blindStore) Records(ctx context.Context, room string) ([]store.Record, error) {
 	if b.blind.Load() {
-		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "blind"}
+		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "blind"}
 	}
 	b.reads.Add(1)
 	return b.Store.Records(ctx, room)
@@ -160,7 +161,7 @@ func TestUnknownKeysDoNotMultiplyStoreReads(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { seen = &blindStore{Store: c.Store}; c.Store = seen })
 	begun, before := time.Now(), seen.reads.Load()
 	for range 200 {
-		_, s.keys["unknown"] = apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
+		_, s.keys["unknown"] = apikey.New(apikey.Request{Name: "x", Scope: apikey.Admin}, time.Now())
 		s.ask("unknown", "GET", "/v1/jobs", "")
 	}
 	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/keysReadPause)+2; reads > most {

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A keyring holds the API keys of the store as they were a moment ago, so that authentication needs no read from the store. A result is never older than
@@ -29,14 +30,14 @@ type keyring struct {
 	work      sync.WaitGroup
 }
 
-func newKeyring(store recordStore, onLock func()) *keyring {
-	return &keyring{store: store, onLock: onLock, used: map[string]time.Time{}, lifetimes: map[string]*keyLifetime{}, closed: make(chan struct{})}
+func newKeyring(db recordStore, onLock func()) *keyring {
+	return &keyring{store: db, onLock: onLock, used: map[string]time.Time{}, lifetimes: map[string]*keyLifetime{}, closed: make(chan struct{})}
 }
 
 // A recordStore reads and writes records. Every store implements it.
 type recordStore interface {
-	Records(ctx context.Context, room string) ([]holdfast.Record, error)
-	Keep(ctx context.Context, c holdfast.Change) error
+	Records(ctx context.Context, room string) ([]store.Record, error)
+	Apply(ctx context.Context, c store.Change) error
 }
 
 // A keySet is the result of one read of the keys.
@@ -48,7 +49,7 @@ type keySet struct {
 
 type storedKey struct {
 	apikey.Key
-	record holdfast.Record
+	record store.Record
 }
 
 // A keysRead is one read of the keys, which several requests may wait for.
@@ -67,7 +68,7 @@ const (
 )
 
 // decoy is compared with the secret of an unknown key, so that the answer takes as long as for a known one.
-var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
+var decoy, _ = apikey.New(apikey.Request{Name: "decoy"}, time.Time{})
 
 // find compares a key with the known ones. there is false for an unknown id and for a wrong secret. err is nil only for a valid key.
 func (r *keySet) find(id, secret string) (k storedKey, there bool, err error) {
@@ -75,20 +76,20 @@ func (r *keySet) find(id, secret string) (k storedKey, there bool, err error) {
 	if !there {
 		k.Key = decoy
 	}
-	same := k.Is(secret)
+	same := k.Matches(secret)
 	switch {
 	case !there || !same:
 		return storedKey{}, false, unauthenticated("unknown API key: check that it was copied completely, or create one with 'holdfast keys create'")
 	case !k.RevokedAt.IsZero():
 		return storedKey{}, true, unauthenticated("this API key was revoked: ask an admin for a new one")
-	case !k.Good(time.Now().Add(r.ahead)):
+	case !k.Valid(time.Now().Add(r.ahead)):
 		return storedKey{}, true, unauthenticated("this API key has expired: ask an admin for a new one")
 	}
 	return k, true, nil
 }
 
 func unauthenticated(message string) error {
-	return &holdfast.Error{Kind: api.ErrUnauthenticated, Message: message}
+	return &holdfast.Error{Err: api.ErrUnauthenticated, Message: message}
 }
 
 // authenticate returns the key for a text. An unknown key may have been created a moment ago, so it is looked up once more in a fresh read, if countBadKey allows it: it
@@ -155,7 +156,7 @@ func (k *keyring) refresh() *keysRead {
 	}
 	r := &keysRead{over: make(chan struct{})}
 	if k.isClosed() {
-		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is shutting down"}
+		r.begun, r.err = time.Now(), &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the server is shutting down"}
 		close(r.over)
 		return r
 	}
@@ -172,7 +173,7 @@ func (k *keyring) read(r *keysRead) {
 	ctx, cancel := context.WithTimeout(context.Background(), keysReadTimeout)
 	defer cancel()
 	r.begun = time.Now()
-	records, err := k.store.Records(ctx, apikey.Room)
+	records, err := k.store.Records(ctx, apikey.Namespace)
 	if err == nil {
 		if len(records) > 0 {
 			k.lock()
@@ -188,7 +189,7 @@ func (k *keyring) read(r *keysRead) {
 		k.last.Store(fresh)
 		k.endLifetimes(fresh)
 	} else if !errors.Is(err, holdfast.ErrUnavailable) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the API keys cannot be read from the store: try again later", Cause: err}
+		err = &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the API keys cannot be read from the store: try again later", Cause: err}
 	}
 	r.err = err
 	k.mu.Lock()
@@ -217,7 +218,7 @@ func (k *keyring) touch(found storedKey, now time.Time) {
 		ctx, cancel := context.WithTimeout(context.Background(), keysReadTimeout)
 		defer cancel()
 		found.record.Body = body
-		_ = k.store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{found.record}})
+		_ = k.store.Apply(ctx, store.Change{Records: []store.Record{found.record}})
 	})
 }
 

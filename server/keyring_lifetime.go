@@ -77,7 +77,7 @@ func (r *keySet) ended(was apikey.Key, locked bool) error {
 		return nil
 	case !there || !is.RevokedAt.IsZero():
 		return unauthenticated("this API key was revoked: ask an admin for a new one")
-	case !is.Good(time.Now().Add(r.ahead)):
+	case !is.Valid(time.Now().Add(r.ahead)):
 		return unauthenticated("this API key has expired: ask an admin for a new one")
 	case !sameRights(was, is.Key):
 		return unauthenticated("this API key was changed: send the request again")
@@ -115,7 +115,7 @@ type keyEnded struct{ error }
 // untilKeyEnds returns a context that also ends with the lifetime of the caller's key.
 func (s *Server) untilKeyEnds(ctx context.Context, c Caller) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	lifetime := s.Life(c)
+	lifetime := s.SessionContext(c)
 	stop := context.AfterFunc(lifetime, func() { cancel(&keyEnded{context.Cause(lifetime)}) })
 	return ctx, func() {
 		stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The limits of the cache of leases.
@@ -29,7 +30,7 @@ type leaseKey struct {
 }
 
 type cachedLease struct {
-	lease holdfast.Lease
+	lease store.Lease
 	at    time.Time // time of the claim, by this process's clock
 }
 
@@ -37,7 +38,7 @@ func (l *cachedLease) name() leaseKey { return leaseKey{l.lease.ID, l.lease.Toke
 
 func (l *cachedLease) weight() int { return 1000 + len(l.lease.Args) + len(l.lease.Checkpoint) }
 
-func (m *leaseCache) add(leases []holdfast.Lease, now time.Time) {
+func (m *leaseCache) add(leases []store.Lease, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at == nil {

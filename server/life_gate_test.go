@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // waitLocked waits until callers without a key are refused, which must be so within a second.
@@ -32,7 +32,7 @@ func openUntilKeys(c *Config) { c.Open = true }
 
 func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 	for what, makeFirst := range map[string]func(s *gateScene){
-		"made on the machine of the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
+		"made on the machine of the store": func(s *gateScene) { s.makeKey(apikey.Request{Name: "ada", Scope: apikey.Admin}) },
 		"made over HTTP": func(s *gateScene) {
 			if a := s.ask("", "POST", "/v1/keys", `{"name":"ada","scope":"admin"}`); a.status != http.StatusCreated {
 				s.t.Fatal(a.status, a.body)
@@ -46,12 +46,12 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 		if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusOK {
 			t.Fatal(a.status, a.body)
 		}
-		if who, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err != nil || who.Scope != apikey.Admin {
+		if who, err := s.srv.Authenticate(t.Context(), "127.0.0.1:9", ""); err != nil || who.Scope != apikey.Admin {
 			t.Fatal("a visitor of the pages:", who, err)
 		}
 		makeFirst(s)
 		s.waitLocked(what)
-		if _, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err == nil {
+		if _, err := s.srv.Authenticate(t.Context(), "127.0.0.1:9", ""); err == nil {
 			t.Error(what + ": a visitor of the pages is let in without a key")
 		}
 		if !strings.Contains(s.log.String(), "every request needs one") {
@@ -62,17 +62,17 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 
 func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
-	id := keyID(s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}))
+	id := keyID(s.makeKey(apikey.Request{Name: "ada", Scope: apikey.Admin}))
 	s.waitLocked("after the first key")
-	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+	if err := s.operator.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
-	records, err := s.store.Records(t.Context(), apikey.Room)
+	records, err := s.store.Records(t.Context(), apikey.Namespace)
 	if err != nil || len(records) != 1 {
 		t.Fatal(records, err)
 	}
 	records[0].Body = nil
-	if err := s.store.Keep(t.Context(), holdfast.Change{Records: records}); err != nil {
+	if err := s.store.Apply(t.Context(), store.Change{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.srv.keys.readSince(t.Context(), time.Now()); err != nil {
@@ -103,7 +103,7 @@ func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 			}
 		}
 	}
-	s.keys["ada"] = s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
+	s.keys["ada"] = s.makeKey(apikey.Request{Name: "ada", Scope: apikey.Admin})
 	s.waitLocked("after the first key")
 	for _, name := range proxies {
 		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
@@ -115,13 +115,13 @@ func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 // keyEndings are the ways in which a key loses its rights.
 func (s *gateScene) keyEndings() map[string]func(text string) {
 	once := func(text string, do func(k *apikey.Key)) error {
-		records, err := s.store.Records(s.t.Context(), apikey.Room)
+		records, err := s.store.Records(s.t.Context(), apikey.Namespace)
 		for _, r := range records {
 			var k apikey.Key
 			if r.Name == keyID(text) && json.Unmarshal(r.Body, &k) == nil {
 				do(&k)
 				r.Body, _ = json.Marshal(k)
-				err = s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{r}})
+				err = s.store.Apply(s.t.Context(), store.Change{Records: []store.Record{r}})
 			}
 		}
 		return err
@@ -133,7 +133,7 @@ func (s *gateScene) keyEndings() map[string]func(text string) {
 	}
 	return map[string]func(string){
 		"revoked": func(text string) {
-			if err := s.desk.RevokeKey(s.t.Context(), keyID(text), me); err != nil {
+			if err := s.operator.RevokeKey(s.t.Context(), keyID(text), me); err != nil {
 				s.t.Fatal(err)
 			}
 		},
@@ -165,7 +165,7 @@ func (s *gateScene) openStream(text, method, path, kind string, body io.Reader) 
 func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.keyEndings() {
-		text := s.makeKey(apikey.Order{Name: "streams", Scope: apikey.Operator})
+		text := s.makeKey(apikey.Request{Name: "streams", Scope: apikey.Operator})
 		response := s.openStream(text, "GET", "/v1/events", "", nil)
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(how, response.Status)
@@ -180,7 +180,7 @@ func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.keyEndings() {
-		text := s.makeKey(apikey.Order{Name: "bulk", Scope: apikey.Worker})
+		text := s.makeKey(apikey.Request{Name: "bulk", Scope: apikey.Worker})
 		from, to := io.Pipe()
 		go func() { _, _ = io.WriteString(to, `{"kind":"mail"}`+"\n") }()
 		response := s.openStream(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
@@ -200,7 +200,7 @@ func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.keyEndings() {
-		text := s.makeKey(apikey.Order{Name: "waits", Scope: apikey.Worker})
+		text := s.makeKey(apikey.Request{Name: "waits", Scope: apikey.Worker})
 		answered := make(chan answerSeen, 1)
 		s.keys["waits"] = text
 		go func() {
@@ -221,7 +221,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
-	s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
+	s.makeKey(apikey.Request{Name: "ada", Scope: apikey.Admin})
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Error(err)
 	}
@@ -230,7 +230,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 // A slow body is refused if its key was revoked while it arrived.
 func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
-	text := s.makeKey(apikey.Order{Name: "slow", Scope: apikey.Worker})
+	text := s.makeKey(apikey.Request{Name: "slow", Scope: apikey.Worker})
 	s.keys["slow"] = text
 	from, to := io.Pipe()
 	answered, begun := make(chan int, 1), time.Now()
@@ -238,7 +238,7 @@ func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	if _, err := io.WriteString(to, `{"kind":`); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.desk.RevokeKey(t.Context(), keyID(text), me); err != nil {
+	if err := s.operator.RevokeKey(t.Context(), keyID(text), me); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the server knows", func() bool { return s.ask("slow", "GET", "/v1/jobs", "").status == http.StatusUnauthorized })
@@ -252,16 +252,16 @@ func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 
 func TestTheLifetimeOfAVisitorEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
-	text := s.makeKey(apikey.Order{Name: "looks", Scope: apikey.Viewer})
-	who, err := s.srv.Know(t.Context(), "192.0.2.1:1", text)
+	text := s.makeKey(apikey.Request{Name: "looks", Scope: apikey.Viewer})
+	who, err := s.srv.Authenticate(t.Context(), "192.0.2.1:1", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	life := s.srv.Life(who)
+	life := s.srv.SessionContext(who)
 	if life.Err() != nil {
 		t.Fatal(context.Cause(life))
 	}
-	if err := s.desk.RevokeKey(t.Context(), keyID(text), me); err != nil {
+	if err := s.operator.RevokeKey(t.Context(), keyID(text), me); err != nil {
 		t.Fatal(err)
 	}
 	<-life.Done()

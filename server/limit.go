@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
@@ -77,10 +77,10 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 		leave()
 	}
 	if held.Add(1) > int64(s.cfg.Limits.InFlight) {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key has too many requests in progress: wait for answers first", RetryAfter: time.Second, Cause: errRejected}
+		return &holdfast.Error{Err: holdfast.ErrThrottled, Message: "this key has too many requests in progress: wait for answers first", RetryAfter: time.Second, Cause: errRejected}
 	}
 	if !q.rate.Allow() {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key sends too many requests: send fewer, or more entries in each", RetryAfter: time.Second, Cause: errRejected}
+		return &holdfast.Error{Err: holdfast.ErrThrottled, Message: "this key sends too many requests: send fewer, or more entries in each", RetryAfter: time.Second, Cause: errRejected}
 	}
 	return nil
 }

@@ -11,19 +11,19 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A slowDesk delays the answer about a job until let is closed.
-type slowDesk struct {
-	ops.Desk
+// A slowOperator delays the answer about a job until let is closed.
+type slowOperator struct {
+	ops.Operator
 	waiting atomic.Int64
 	slow    atomic.Bool
 	let     chan struct{}
 }
 
-func (d *slowDesk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+func (d *slowOperator) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 	if d.slow.Load() {
 		d.waiting.Add(1)
 		defer d.waiting.Add(-1)
@@ -33,7 +33,7 @@ func (d *slowDesk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error
 			return holdfast.Job{}, ctx.Err()
 		}
 	}
-	return d.Desk.Job(ctx, id)
+	return d.Operator.Job(ctx, id)
 }
 
 func TestAKeyWithTooManyRequestsGetsRetryAfter(t *testing.T) {
@@ -55,25 +55,25 @@ func TestAKeyWithTooManyRequestsGetsRetryAfter(t *testing.T) {
 }
 
 func TestAKeyWithTooManyConcurrentRequestsBlocksNoOther(t *testing.T) {
-	desk := &slowDesk{let: make(chan struct{})}
+	operator := &slowOperator{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
-		desk.Desk, c.Desk = c.Desk, desk
+		operator.Operator, c.Operator = c.Operator, operator
 		c.Limits = Limits{InFlight: 2}
 	})
 	job := s.job("bob").String()
-	desk.slow.Store(true)
+	operator.slow.Store(true)
 	var asking sync.WaitGroup
 	for range 2 {
 		asking.Go(func() { s.ask("viewer", "GET", "/v1/jobs/"+job, "") })
 	}
-	eventually(t, "both are under way", func() bool { return desk.waiting.Load() == 2 })
+	eventually(t, "both are under way", func() bool { return operator.waiting.Load() == 2 })
 	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusTooManyRequests {
 		t.Error(a.status, a.body)
 	}
 	if a := s.ask("operator", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
 		t.Error(a.status, a.body)
 	}
-	close(desk.let)
+	close(operator.let)
 	asking.Wait()
 	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
 		t.Error("after the others were answered:", a.status, a.body)
@@ -81,13 +81,13 @@ func TestAKeyWithTooManyConcurrentRequestsBlocksNoOther(t *testing.T) {
 }
 
 func TestOverloadRejectsRequestsButNotHealthChecks(t *testing.T) {
-	desk := &slowDesk{let: make(chan struct{})}
+	operator := &slowOperator{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
-		desk.Desk, c.Desk = c.Desk, desk
+		operator.Operator, c.Operator = c.Operator, operator
 		c.Limits = Limits{Running: 4}
 	})
 	job := s.job("bob").String()
-	desk.slow.Store(true)
+	operator.slow.Store(true)
 	var asking sync.WaitGroup
 	var away atomic.Int64
 	for range 30 {
@@ -103,7 +103,7 @@ func TestOverloadRejectsRequestsButNotHealthChecks(t *testing.T) {
 			t.Error(path, a.status, a.body)
 		}
 	}
-	close(desk.let)
+	close(operator.let)
 	asking.Wait()
 	if s.srv.admission.running != 0 || s.srv.admission.ordinary != 0 {
 		t.Error("places were not given back:", s.srv.admission.running, s.srv.admission.ordinary)

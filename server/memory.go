@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A budget counts the bytes that requests hold in memory. There is one for all callers and one for each key.
@@ -160,7 +160,7 @@ func (r *claimSizer) observe(bytes int) {
 
 // claim claims in one call of the store if jobs have been small for a long time, and otherwise in parts. If a job is large after all, the store bounds the
 // answer by c.Bytes. The PostgreSQL store then claims jobs that it has to release again, so this must be rare.
-func (r *claimSizer) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+func (r *claimSizer) claim(ctx context.Context, do func(context.Context, store.Claim) ([]store.Lease, error), c store.Claim) ([]store.Lease, error) {
 	if r.jobs.Load() < onlySmall {
 		return r.claimInParts(ctx, do, c)
 	}
@@ -177,14 +177,14 @@ func (r *claimSizer) claim(ctx context.Context, do func(context.Context, holdfas
 // claimInParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The size of a job is known
 // only when it is leased, and a leased job must reach its worker, so the parts are small: the answer stays below about mostAnswer plus one part of jobs of
 // unexpected size. An error after the first part is not returned: the jobs that are already leased are.
-func (r *claimSizer) claimInParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+func (r *claimSizer) claimInParts(ctx context.Context, do func(context.Context, store.Claim) ([]store.Lease, error), c store.Claim) ([]store.Lease, error) {
 	limit, start, bytes, most := c.Limit, c.Start, 0, mostAnswer
 	if c.Bytes > 0 {
 		most = min(c.Bytes, mostAnswer)
 	}
 	c.Limit = min(limit, r.first())
 	c.Busy = maps.Clone(c.Busy)
-	all := []holdfast.Lease{}
+	all := []store.Lease{}
 	for {
 		c.Start = min(max(0, start-len(all)), c.Limit)
 		leases, err := do(ctx, c)

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // opensBulk opens a bulk stream and sends the beginning of a line.
@@ -169,7 +170,7 @@ func TestAnswersToSlowReadersCountAgainstTheMemoryLimit(t *testing.T) {
 
 // A countingStore records the limit of each claim, and returns as many jobs of a given size.
 type countingStore struct {
-	holdfast.Store
+	store.Store
 	size  int
 	left  int
 	asked []int
@@ -177,13 +178,13 @@ type countingStore struct {
 	busy  []int
 }
 
-func (s *countingStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *countingStore) Claim(_ context.Context, c store.Claim) ([]store.Lease, error) {
 	s.asked, s.bytes, s.busy = append(s.asked, c.Limit), append(s.bytes, c.Bytes), append(s.busy, c.Busy["acme"])
 	n := min(c.Limit, s.left)
 	if c.Bytes > 0 {
 		n = min(n, max(1, c.Bytes/s.size))
 	}
-	leases := make([]holdfast.Lease, n)
+	leases := make([]store.Lease, n)
 	for i := range leases {
 		leases[i].Owner, leases[i].Args = "acme", make([]byte, s.size)
 	}
@@ -199,18 +200,18 @@ func TestAClaimTakesAsManyJobsAsFitIntoAnAnswer(t *testing.T) {
 		{100, 10_000, 1, 1, 1}, {100, 10_000, 8, 1, 8}, {100, 10_000, 1000, 8, 1000}, {100, 70, 1000, 4, 70}, {100, 0, 1000, 1, 0},
 		{100 << 10, 10_000, 1000, 3, 56}, {1 << 20, 10_000, 1000, 1, 8},
 	} {
-		store := &countingStore{size: c.size, left: c.there}
+		db := &countingStore{size: c.size, left: c.there}
 		busy := map[string]int{"acme": 3}
-		leases, err := new(claimSizer).claimInParts(t.Context(), store.Claim, holdfast.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
-		if err != nil || len(leases) != c.want || len(store.asked) != c.asked || slices.Max(store.asked) > largestClaim {
-			t.Errorf("%+v: %d leases in %v, %v", c, len(leases), store.asked, err)
+		leases, err := new(claimSizer).claimInParts(t.Context(), db.Claim, store.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
+		if err != nil || len(leases) != c.want || len(db.asked) != c.asked || slices.Max(db.asked) > largestClaim {
+			t.Errorf("%+v: %d leases in %v, %v", c, len(leases), db.asked, err)
 		}
 		taken := 3
-		for i, n := range store.busy {
+		for i, n := range db.busy {
 			if n != taken {
 				t.Errorf("%+v: claim %d counts %d of the owner, want %d", c, i, n, taken)
 			}
-			taken += store.asked[i]
+			taken += db.asked[i]
 		}
 		if busy["acme"] != 3 {
 			t.Error("the caller's own count was changed")
@@ -219,10 +220,10 @@ func TestAClaimTakesAsManyJobsAsFitIntoAnAnswer(t *testing.T) {
 }
 
 func TestAClaimOfSmallJobsIsNotDivided(t *testing.T) {
-	store := &countingStore{size: 100, left: 100_000}
+	db := &countingStore{size: 100, left: 100_000}
 	var small claimSizer
 	claim := func(limit, bytes int) int {
-		leases, err := small.claim(t.Context(), store.Claim, holdfast.Claim{Limit: limit, Bytes: bytes})
+		leases, err := small.claim(t.Context(), db.Claim, store.Claim{Limit: limit, Bytes: bytes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,20 +232,20 @@ func TestAClaimOfSmallJobsIsNotDivided(t *testing.T) {
 	for n := 0; n < onlySmall; {
 		n += claim(1000, 0)
 	}
-	store.asked, store.bytes = nil, nil
+	db.asked, db.bytes = nil, nil
 	claim(10_000, 0)
 	claim(10_000, 50<<20)
 	claim(10_000, 1<<20)
-	if !slices.Equal(store.asked, []int{10_000, 10_000, 10_000}) || !slices.Equal(store.bytes, []int{mostAnswer, mostAnswer, 1 << 20}) {
-		t.Errorf("claims of %v jobs and %v bytes", store.asked, store.bytes)
+	if !slices.Equal(db.asked, []int{10_000, 10_000, 10_000}) || !slices.Equal(db.bytes, []int{mostAnswer, mostAnswer, 1 << 20}) {
+		t.Errorf("claims of %v jobs and %v bytes", db.asked, db.bytes)
 	}
-	store.size = 1 << 20 // larger than the jobs before
+	db.size = 1 << 20 // larger than the jobs before
 	if n := claim(10_000, 0); n != 8 {
 		t.Errorf("%d large jobs in one answer", n)
 	}
-	store.asked = nil
-	if claim(10_000, 0); slices.Max(store.asked) > firstClaim {
-		t.Errorf("after large jobs, claims of %v", store.asked)
+	db.asked = nil
+	if claim(10_000, 0); slices.Max(db.asked) > firstClaim {
+		t.Errorf("after large jobs, claims of %v", db.asked)
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the committed OpenAPI document")
 
-const committed = "../api/openapi.yaml"
+const committed = "../internal/api/openapi.yaml"
 
 // sections is the order in which a reader of the document wants to meet them.
 var sections = []string{"openapi", "info", "servers", "security", "tags", "paths", "webhooks", "components"}
@@ -75,7 +75,7 @@ func TestTheDocumentIsAsItIsCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now != string(before) {
-		t.Errorf("the routes, their types or what is said about them have changed: rewrite api/openapi.yaml with go test ./server -run TheDocument -update, and look at the difference")
+		t.Errorf("the routes, their types or what is said about them have changed: rewrite internal/api/openapi.yaml with go test ./server -run TheDocument -update, and look at the difference")
 	}
 }
 

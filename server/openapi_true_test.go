@@ -14,30 +14,31 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // documented is a server on a store of its own, with its document.
-func documented(t *testing.T) (*Server, *huma.OpenAPI, *ops.Service, holdfast.Store) {
+func documented(t *testing.T) (*Server, *huma.OpenAPI, *ops.Service, store.Store) {
 	t.Helper()
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	s, err := anystore.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	desk := ops.New(s, ops.Config{})
-	srv, err := New(Config{Store: s, Desk: desk, Open: true, IgnoreKeys: true})
+	operator := ops.New(s, ops.Config{})
+	srv, err := New(Config{Store: s, Operator: operator, Open: true, IgnoreKeys: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return srv, openapi(t, srv), desk, s
+	return srv, openapi(t, srv), operator, s
 }
 
 // conform checks JSON against a schema. Also what the schema does not know is wrong here: this server is not newer than its document.
@@ -100,45 +101,45 @@ func TestTheExamplesMatchTheirTypes(t *testing.T) {
 }
 
 // lively makes something of every sort, and answers with what stands for names in paths.
-func lively(t *testing.T, desk *ops.Service, s holdfast.Store) map[string]string {
+func lively(t *testing.T, operator *ops.Service, s store.Store) map[string]string {
 	t.Helper()
-	ctx, by := t.Context(), ops.By{Actor: "ann", Reason: "to see"}
+	ctx, by := t.Context(), ops.Actor{Name: "ann", Reason: "to see"}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	group, err := s.Gather(ctx, holdfast.Group{Name: "spring", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Delay: time.Second}}}})
+	group, err := s.CreateGroup(ctx, holdfast.Group{Name: "spring", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Delay: time.Second}}}})
 	must(err)
 	receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", Args: []byte(`[1]`), Dependency: "gateway", Tags: []string{"a"}, RetryWithin: time.Hour}, {Kind: "mail", Group: group.ID}})
 	must(err)
 	delivery := holdfast.NewID()
-	must(s.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{ID: delivery, Kind: "holdfast.call", Queue: subscription.Queue, Owner: subscription.Owner(holdfast.NewID())}}}))
-	must(s.Present(ctx, holdfast.Presence{Worker: "w1", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}))
-	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Hour})
+	must(s.Apply(ctx, store.Change{Deliver: []holdfast.Draft{{ID: delivery, Kind: "holdfast.call", Queue: subscription.Queue, Owner: subscription.Owner(holdfast.NewID())}}}))
+	must(s.ReportWorker(ctx, store.WorkerInfo{Worker: "w1", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}))
+	leases, err := s.Claim(ctx, store.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Hour})
 	must(err)
-	answers, err := s.Settle(ctx, []holdfast.Settlement{{
-		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Second,
+	answers, err := s.Settle(ctx, []store.Settlement{{
+		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1, Took: time.Second,
 		Failure: &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "slow", Fingerprint: "f1", Context: map[string]string{"host": "x"}},
 	}})
 	must(err)
 	must(answers[0])
-	must(s.Keep(ctx, holdfast.Change{Artifacts: []holdfast.Artifact{{Job: receipts[0].ID, Name: "source", Ref: "x"}}}))
-	must(desk.ForceBreaker(ctx, "gateway", true, by))
-	must(desk.Pause(ctx, holdfast.Hold{Queue: "bulk", For: time.Hour, Rate: &holdfast.Rate{PerSecond: 1, Burst: 1}, Actor: "ann"}))
-	must(desk.SetShare(ctx, ops.Share{Owner: "acme", Weight: 2}, by))
-	must(desk.PauseDuty(ctx, "promote", time.Hour, by))
-	_, err = desk.SetSchedule(ctx, schedule.Schedule{Name: "daily", Every: time.Hour, Draft: holdfast.Draft{Kind: "report"}}, by)
+	must(s.Apply(ctx, store.Change{Artifacts: []store.Artifact{{Job: receipts[0].ID, Name: "source", Ref: "x"}}}))
+	must(operator.ForceBreaker(ctx, "gateway", true, by))
+	must(operator.Pause(ctx, store.Hold{Queue: "bulk", For: time.Hour, Rate: &store.Rate{PerSecond: 1, Burst: 1}, Actor: "ann"}))
+	must(operator.SetShare(ctx, ops.Share{Owner: "acme", Weight: 2}, by))
+	must(operator.PauseDuty(ctx, "promote", time.Hour, by))
+	_, err = operator.SetSchedule(ctx, schedule.Schedule{Name: "daily", Every: time.Hour, Draft: holdfast.Draft{Kind: "report"}}, by)
 	must(err)
-	sub, err := desk.Subscribe(ctx, subscription.Subscription{Sink: "call", Target: "x", Events: []string{"*"}}, by)
+	sub, err := operator.Subscribe(ctx, subscription.Subscription{Sink: "call", Target: "x", Events: []string{"*"}}, by)
 	must(err)
-	_, err = desk.ApplyPolicy(ctx, ops.PolicyOrder{Text: "kinds: {mail: {cost: 2}}"}, by)
+	_, err = operator.ApplyPolicy(ctx, ops.PolicyRequest{Text: "kinds: {mail: {cost: 2}}"}, by)
 	must(err)
-	must(desk.ApplyRetention(ctx, []holdfast.Retain{{Name: "rest", For: holdfast.Forever}}, by))
-	_, _, err = desk.MakeKey(ctx, apikey.Order{Name: "shop", Scope: apikey.Viewer, ExpireIn: time.Hour}, by)
+	must(operator.ApplyRetention(ctx, []store.RetentionRule{{Name: "rest", For: store.Forever}}, by))
+	_, _, err = operator.CreateKey(ctx, apikey.Request{Name: "shop", Scope: apikey.Viewer, ExpireIn: time.Hour}, by)
 	must(err)
-	round, err := desk.StartRedrive(ctx, redrive.Order{Filter: holdfast.Filter{Queue: "default"}, Actor: "ann"})
+	round, err := operator.StartRedrive(ctx, redrive.Spec{Filter: store.Filter{Queue: "default"}, Actor: "ann"})
 	must(err)
 	_, err = s.Sequence(ctx, 100)
 	must(err)
@@ -149,8 +150,8 @@ func lively(t *testing.T, desk *ops.Service, s holdfast.Store) map[string]string
 }
 
 func TestAnswersMatchTheDocument(t *testing.T) {
-	srv, doc, desk, s := documented(t)
-	names := lively(t, desk, s)
+	srv, doc, operator, s := documented(t)
+	names := lively(t, operator, s)
 	web := httptest.NewServer(srv)
 	defer web.Close()
 	looked := 0
@@ -183,8 +184,8 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 }
 
 func TestWebhookRequestsMatchTheDocument(t *testing.T) {
-	_, doc, desk, s := documented(t)
-	lively(t, desk, s)
+	_, doc, operator, s := documented(t)
+	lively(t, operator, s)
 	feed, err := s.Feed(t.Context(), 0, 100)
 	if err != nil || len(feed.Events) == 0 {
 		t.Fatal(feed, err)

@@ -9,27 +9,28 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // names are the schema names of types whose own name would be ambiguous.
 var names = map[reflect.Type]string{
-	reflect.TypeFor[ops.Line]():         "StoryLine",
-	reflect.TypeFor[ops.Held]():         "HoldInForce",
-	reflect.TypeFor[ops.Report]():       "DoctorReport",
-	reflect.TypeFor[ops.Value]():        "VariationValue",
-	reflect.TypeFor[api.Choice]():       "JobFilter",
-	reflect.TypeFor[api.Rule]():         "RetentionRule",
-	reflect.TypeFor[api.Code]():         "FailureCode",
-	reflect.TypeFor[redrive.Order]():    "RedriveOrder",
-	reflect.TypeFor[redrive.Progress](): "RedriveProgress",
-	reflect.TypeFor[redrive.Refusal]():  "RedriveRefusal",
+	reflect.TypeFor[ops.StoryLine]():       "StoryLine",
+	reflect.TypeFor[ops.HoldStatus]():      "HoldInForce",
+	reflect.TypeFor[ops.IntegrityReport](): "DoctorReport",
+	reflect.TypeFor[ops.Value]():           "VariationValue",
+	reflect.TypeFor[api.Choice]():          "JobFilter",
+	reflect.TypeFor[api.Rule]():            "RetentionRule",
+	reflect.TypeFor[api.Code]():            "FailureCode",
+	reflect.TypeFor[redrive.Spec]():        "RedriveOrder",
+	reflect.TypeFor[redrive.Progress]():    "RedriveProgress",
+	reflect.TypeFor[redrive.Refusal]():     "RedriveRefusal",
 }
 
 // namer makes schema names: the name of the type, or, if that is taken, with the package before it.
@@ -47,7 +48,7 @@ func namer() func(t reflect.Type, hint string) string {
 		}
 		name, room := t.Name(), path.Base(t.PkgPath())
 		switch room {
-		case "holdfast", "ops", "apikey", "subscription", "schedule":
+		case "holdfast", "store", "ops", "apikey", "subscription", "schedule":
 		case "api":
 			if other := taken[name]; other != nil && other != t {
 				name = "Wire" + name
@@ -85,8 +86,8 @@ func aliases() map[reflect.Type]reflect.Type {
 		reflect.TypeFor[holdfast.ID]():         reflect.TypeFor[asID](),
 		reflect.TypeFor[holdfast.State]():      reflect.TypeFor[asState](),
 		reflect.TypeFor[holdfast.GroupState](): reflect.TypeFor[asGroupState](),
-		reflect.TypeFor[holdfast.Status]():     reflect.TypeFor[asStatus](),
-		reflect.TypeFor[holdfast.Charge]():     reflect.TypeFor[asCharge](),
+		reflect.TypeFor[store.Status]():        reflect.TypeFor[asStatus](),
+		reflect.TypeFor[store.Charge]():        reflect.TypeFor[asCharge](),
 		reflect.TypeFor[apikey.Scope]():        reflect.TypeFor[asScope](),
 		reflect.TypeFor[breaker.State]():       reflect.TypeFor[asBreaker](),
 		reflect.TypeFor[redrive.State]():       reflect.TypeFor[asRedrive](),
@@ -119,11 +120,11 @@ func (asGroupState) Schema(r huma.Registry) *huma.Schema {
 }
 
 func (asStatus) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "ErrorStatus", oneOf(holdfast.Open, holdfast.Acknowledged, holdfast.Ignored, holdfast.Resolved, holdfast.Regressed))
+	return shared(r, "ErrorStatus", oneOf(store.StatusOpen, store.StatusAcknowledged, store.StatusIgnored, store.StatusResolved, store.StatusRegressed))
 }
 
 func (asCharge) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "Charge", oneOf(holdfast.ChargeNothing, holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt))
+	return shared(r, "Charge", oneOf(store.ChargeNone, store.ChargeFailure, store.ChargeCrash, store.ChargeRelease))
 }
 
 func (asScope) Schema(r huma.Registry) *huma.Schema {
@@ -208,7 +209,7 @@ func wordFor(t reflect.Type, field string) string {
 
 // webhooks describes the requests that webhook receivers get.
 func (w *writer) webhooks() {
-	w.told = append(w.told, w.schema(reflect.TypeFor[holdfast.Event](), "Event"))
+	w.told = append(w.told, w.schema(reflect.TypeFor[store.Event](), "Event"))
 	told := *w.registry.Map()["Event"]
 	told.Properties = map[string]*huma.Schema{}
 	for name, p := range w.registry.Map()["Event"].Properties {

@@ -12,7 +12,7 @@ import (
 )
 
 // rooms are the folders of the packages with JSON types.
-var rooms = []string{"..", "../api", "../ops", "../apikey", "../duty", "../schedule", "../failure", "../failure/redrive", "../failure/breaker", "../failure/catalog", "../failure/policy", "../notify/subscription"}
+var rooms = []string{"..", "../store", "../internal/api", "../ops", "../apikey", "../duty", "../schedule", "../failure", "../failure/redrive", "../failure/breaker", "../failure/catalog", "../failure/policy", "../notify/subscription"}
 
 // wordsOf reads the comments of structs and their fields, which become the descriptions in the document.
 func wordsOf(t *testing.T) map[string]string {
@@ -102,7 +102,7 @@ var usualWords = map[string]string{
 	"ended_at": "When it ended.", "events": "Events.", "expire_at": "When it expires.", "failed": "Number that failed.", "failure": "Failure of the attempt.", "findings": "Invariants that are broken, with their rows.",
 	"fingerprint": "Fingerprint of the error group.", "finished_at": "When it ended.", "generation": "Generation of the job.", "group": "Id of the group.", "healthy": "No invariant is broken.", "id": "Id.",
 	"idempotency_key": "Idempotency key of the job.", "job": "Id of the job, or the job itself.", "jobs": "Jobs, or their number.", "kept_at": "When it was last written.", "kind": "Kind of the job.",
-	"max_attempts": "Maximum number of attempts; 0 for the policy's.", "message": "What went wrong, in one line.", "name": "Name.", "order": "The request.", "owner": "Owner.", "priority": "Priority; lower numbers are claimed first.",
+	"max_attempts": "Maximum number of attempts; 0 for the policy's.", "message": "What went wrong, in one line.", "name": "Name.", "spec": "The request.", "owner": "Owner.", "priority": "Priority; lower numbers are claimed first.",
 	"published_at": "When it was published.", "queue": "Queue of the job.", "queues": "Queues.", "rate": "Rate limit.", "reason": "Why it was done.", "retry_within": "The next attempt is promised to start within this time.",
 	"rule": "Retention rule.", "seen_at": "When it was last seen.", "since": "Since when.", "size": "Size in bytes.", "source": "Where it comes from.", "started_at": "When it started.", "state": "State.",
 	"story": "Events, in order.", "tag": "Tag.", "tags": "Tags.", "time": "When the event happened.", "token": "Token of the lease.", "took": "How long it took.", "unique_key": "Unique key of the job.", "value": "Value.",

@@ -10,23 +10,25 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // report passes the outcomes that workers report to the engine, which decides and settles. Each outcome has its own answer. If the store is unavailable, the
 // whole call fails, and the worker repeats it.
 func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out api.Answers, err error) {
 	if s.cfg.Judge == nil {
-		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server runs no engine to decide about outcomes: settle the jobs with /v1/claims/settle"}
+		return out, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "this server runs no engine to decide about outcomes: settle the jobs with /v1/claims/settle"}
 	}
 	outcomes := in.Body.Outcomes
 	if err := tooMany("outcomes", len(outcomes)); err != nil {
 		return out, err
 	}
 	answers := make([]error, len(outcomes))
-	var reports []engine.Report
+	var reports []engine.RemoteReport
 	var of []int // index of the outcome of each report
 	for i := range outcomes {
 		o, err := outcomeOf(&outcomes[i])
@@ -46,10 +48,10 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 		if o.Age = time.Since(held.at); !held.lease.Since.IsZero() {
 			o.Age += held.lease.AsOf.Sub(held.lease.Since)
 		}
-		reports, of = append(reports, engine.Report{Lease: held.lease, Outcome: o, Rationed: true}), append(of, i)
+		reports, of = append(reports, engine.RemoteReport{Lease: held.lease, Outcome: o, Rationed: true}), append(of, i)
 	}
 	if len(reports) > 0 {
-		judged, err := s.cfg.Judge.Judge(ctx, reports)
+		judged, err := s.cfg.Judge.SettleReports(ctx, reports)
 		if err != nil {
 			return out, err
 		}
@@ -70,7 +72,7 @@ func (s *Server) held(ctx context.Context, o *api.Outcome) (cachedLease, error) 
 		if err != nil {
 			return l, err
 		}
-		l = cachedLease{holdfast.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
+		l = cachedLease{store.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
 		if job.Generation > 1 { // when it was retried is only in the story; the start of this attempt is close enough
 			l.lease.Since = job.StartedAt
 		}
@@ -86,14 +88,14 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	if o.Outcome != api.OutcomeComplete && len(o.Result) > 0 {
 		return seen, invalid("a result with outcome %q: only complete jobs have a result", o.Outcome)
 	}
-	if o.Took < 0 || o.Took > holdfast.MaxDelay {
+	if o.Took < 0 || o.Took > check.MaxDelay {
 		return seen, invalid("took is %v: give a duration between 0 and 100 years", o.Took)
 	}
 	switch o.Outcome {
 	case api.OutcomeComplete:
 		seen.Result = o.Result
-		if len(o.Result) > holdfast.MaxArgs {
-			err = invalid("the result has %d bytes, the maximum is %d: store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
+		if len(o.Result) > check.MaxArgs {
+			err = invalid("the result has %d bytes, the maximum is %d: store the data elsewhere and return a reference", len(o.Result), check.MaxArgs)
 		}
 	case api.OutcomeFailed:
 		seen.Err = errorOf(o)
@@ -124,7 +126,7 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
 // throttledError is the error that a Go handler would have returned for a throttled attempt.
@@ -148,10 +150,10 @@ func errorOf(o *api.Outcome) error {
 	}
 	err := errors.New(text)
 	if o.HTTPStatus != 0 {
-		err = failure.HTTPError(o.HTTPStatus, "", err)
+		err = &failure.HTTPError{Status: o.HTTPStatus, Err: err}
 	}
 	if o.ExitCode != nil {
-		err = failure.ExitError(*o.ExitCode, err)
+		err = &failure.ExitError{Code: *o.ExitCode, Err: err}
 	}
 	if o.Code != "" {
 		err = failure.WithCode(err, o.Code)

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
-// Know authenticates a key, as for API requests, for pages that admit visitors themselves: a revoked key is refused within a second, and an address that
+// Authenticate authenticates a key, as for API requests, for pages that admit visitors themselves: a revoked key is refused within a second, and an address that
 // sends too many bad keys is throttled. An empty text means a visitor without a key, who is admitted while the server is open.
-func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) {
+func (s *Server) Authenticate(ctx context.Context, remote, text string) (Caller, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return s.keyless(ctx)
 	}
@@ -24,7 +24,7 @@ func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) 
 		if s.badKeys.Allow(limit.Network(remote)) {
 			return nil
 		}
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many requests with a bad API key from this address: check the key, and try again later", RetryAfter: badKeyEvery}
+		return &holdfast.Error{Err: holdfast.ErrThrottled, Message: "too many requests with a bad API key from this address: check the key, and try again later", RetryAfter: badKeyEvery}
 	})
 	if err != nil {
 		return Caller{}, err
@@ -32,9 +32,9 @@ func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) 
 	return Caller{Key: k.ID, Name: k.Name, Scope: k.Scope, Owner: k.Owner, Queues: k.Queues, Kinds: k.Kinds}, nil
 }
 
-// Life returns a context that ends when the caller's key is revoked, expires or is changed, or, for a caller without a key, when the first key is created. The
+// SessionContext returns a context that ends when the caller's key is revoked, expires or is changed, or, for a caller without a key, when the first key is created. The
 // cause of the context says why. Streams must end with it.
-func (s *Server) Life(c Caller) context.Context {
+func (s *Server) SessionContext(c Caller) context.Context {
 	if c.Key == "" && s.cfg.IgnoreKeys {
 		return context.Background()
 	}

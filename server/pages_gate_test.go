@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // withPages mounts pages in place of a console: they echo the request, and one of them streams until its request ends.
@@ -106,33 +106,33 @@ func TestPagesAreMountedOnceAtAPathOfTheirOwn(t *testing.T) {
 
 func TestKnowAuthenticatesLikeTheAPI(t *testing.T) {
 	s := newGateScene(t)
-	who, err := s.srv.Know(t.Context(), "192.0.2.1:99", " "+s.keys["operator"]+"\n")
+	who, err := s.srv.Authenticate(t.Context(), "192.0.2.1:99", " "+s.keys["operator"]+"\n")
 	if err != nil || who.Name != "operator" || who.Scope != apikey.Operator || who.Key == "" {
 		t.Error(who, err)
 	}
-	if who, err := s.srv.Know(t.Context(), "192.0.2.1:99", s.keys["own"]); err != nil || who.Owner != "bob" {
+	if who, err := s.srv.Authenticate(t.Context(), "192.0.2.1:99", s.keys["own"]); err != nil || who.Owner != "bob" {
 		t.Error(who, err)
 	}
 	for _, bad := range []string{"", "malformed", "revoked", "expired"} {
-		if _, err := s.srv.Know(t.Context(), "192.0.2.1:99", s.keys[bad]); !errors.Is(err, api.ErrUnauthenticated) {
+		if _, err := s.srv.Authenticate(t.Context(), "192.0.2.1:99", s.keys[bad]); !errors.Is(err, api.ErrUnauthenticated) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	for range badKeyBurst {
-		_, err = s.srv.Know(t.Context(), "192.0.2.1:1234", s.keys["malformed"])
+		_, err = s.srv.Authenticate(t.Context(), "192.0.2.1:1234", s.keys["malformed"])
 	}
 	if !errors.Is(err, holdfast.ErrThrottled) {
 		t.Error("bad keys may be tried on and on:", err)
 	}
-	if _, err := s.srv.Know(t.Context(), "192.0.2.2:1", s.keys["malformed"]); !errors.Is(err, api.ErrUnauthenticated) {
+	if _, err := s.srv.Authenticate(t.Context(), "192.0.2.2:1", s.keys["malformed"]); !errors.Is(err, api.ErrUnauthenticated) {
 		t.Error("somebody else is made to wait:", err)
 	}
-	operator := keyID(s.keys["operator"])
-	if err := s.desk.RevokeKey(t.Context(), operator, me); err != nil {
+	operatorKey := keyID(s.keys["operator"])
+	if err := s.operator.RevokeKey(t.Context(), operatorKey, me); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a revoked key opens nothing", func() bool {
-		_, err := s.srv.Know(t.Context(), "192.0.2.3:1", s.keys["operator"])
+		_, err := s.srv.Authenticate(t.Context(), "192.0.2.3:1", s.keys["operator"])
 		return err != nil
 	})
 }

@@ -8,21 +8,21 @@ import (
 	"strconv"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 func (s *Server) mountPolicy() {
 	mount(s, api.GetPolicy, func(ctx context.Context, _ Caller, _ *struct{}) (ops.Policy, error) {
-		return s.cfg.Desk.Policy(ctx)
+		return s.cfg.Operator.Policy(ctx)
 	})
 	mount(s, api.ListCodes, func(ctx context.Context, _ Caller, _ *struct{}) (api.CodesOut, error) {
-		codes, err := s.cfg.Desk.Codes(ctx)
+		codes, err := s.cfg.Operator.Codes(ctx)
 		return api.CodesOut{Codes: codes}, err
 	})
 	mount(s, api.ExplainPolicy, func(ctx context.Context, _ Caller, in *api.ExplainPolicyIn) (policy.Explanation, error) {
-		return s.cfg.Desk.ExplainPolicy(ctx, ops.PolicyQuestion(*in))
+		return s.cfg.Operator.ExplainPolicy(ctx, ops.PolicyQuestion(*in))
 	})
 	mount(s, api.RemovePolicy, s.removePolicy)
 	mountRaw(s, api.ApplyPolicy, s.applyPolicy)
@@ -47,11 +47,11 @@ func (s *Server) applyPolicy(w http.ResponseWriter, r *http.Request, c Caller, i
 			return err
 		}
 	}
-	order := ops.PolicyOrder{Text: in.Body.Text, Codes: in.Body.Codes}
+	order := ops.PolicyRequest{Text: in.Body.Text, Codes: in.Body.Codes}
 	if order.Replaces, err = versionSeen(in.Match); err != nil {
 		return err
 	}
-	out, err := s.cfg.Desk.ApplyPolicy(r.Context(), order, c.by(in.Body.Word))
+	out, err := s.cfg.Operator.ApplyPolicy(r.Context(), order, c.by(in.Body.Word))
 	if err == nil {
 		s.answer(w, r, http.StatusOK, out)
 	}
@@ -61,7 +61,7 @@ func (s *Server) applyPolicy(w http.ResponseWriter, r *http.Request, c Caller, i
 func (s *Server) removePolicy(ctx context.Context, c Caller, in *api.PolicyDrop) (nothing, error) {
 	version, err := versionSeen(in.Match)
 	if err == nil {
-		err = s.cfg.Desk.RemovePolicy(ctx, version, c.by(in.Word()))
+		err = s.cfg.Operator.RemovePolicy(ctx, version, c.by(in.Word()))
 	}
 	return nothing{}, preconditioned(err, version)
 }
@@ -74,7 +74,7 @@ func versionSeen(match string) (int, error) {
 	}
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: `If-Match is not valid: send the version of the policy in quotes, such as "3"`}
+		return 0, &holdfast.Error{Err: holdfast.ErrInvalid, Message: `If-Match is not valid: send the version of the policy in quotes, such as "3"`}
 	}
 	return version, nil
 }
@@ -82,7 +82,7 @@ func versionSeen(match string) (int, error) {
 // preconditioned turns a conflict about the version into ErrPrecondition.
 func preconditioned(err error, version int) error {
 	if version > 0 && errors.Is(err, holdfast.ErrConflict) {
-		return &holdfast.Error{Kind: api.ErrPrecondition, Message: err.Error()}
+		return &holdfast.Error{Err: api.ErrPrecondition, Message: err.Error()}
 	}
 	return err
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // refuse answers an error as a problem. Internal errors are logged with their cause.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	a := replyOf(w)
 	if gone := r.Context().Err(); gone != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the client ended the request before it was answered", Cause: err}
+		err = &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the client ended the request before it was answered", Cause: err}
 	}
 	p := api.ProblemOf(err)
 	p.Request = a.id
@@ -64,11 +64,11 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: the API is below /v1; /v1/openapi.json describes it"})
+		s.refuse(w, r, &holdfast.Error{Err: holdfast.ErrNotFound, Message: "there is nothing at this path: the API is below /v1; /v1/openapi.json describes it"})
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	s.refuse(w, r, &holdfast.Error{Kind: api.ErrMethod, Message: "this path does not support the method: use one of those in the header Allow"})
+	s.refuse(w, r, &holdfast.Error{Err: api.ErrMethod, Message: "this path does not support the method: use one of those in the header Allow"})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // rationing refuses the leases of one owner.
@@ -15,14 +16,14 @@ type rationing struct {
 	rationed []bool // of each report
 }
 
-func (r *rationing) Judge(_ context.Context, reports []engine.Report) ([]error, error) {
+func (r *rationing) SettleReports(_ context.Context, reports []engine.RemoteReport) ([]error, error) {
 	for _, one := range reports {
 		r.rationed = append(r.rationed, one.Rationed)
 	}
 	return make([]error, len(reports)), nil
 }
 
-func (r *rationing) Ration(_ context.Context, leases []holdfast.Lease) (allowed []holdfast.Lease) {
+func (r *rationing) ReserveRetries(_ context.Context, leases []store.Lease) (allowed []store.Lease) {
 	for _, l := range leases {
 		if l.Owner != r.refused {
 			allowed = append(allowed, l)

@@ -9,36 +9,38 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/internal/check"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func (s *Server) mountRedrives() {
-	desk := s.cfg.Desk
+	operator := s.cfg.Operator
 	mount(s, api.PreviewRedrive, func(ctx context.Context, c Caller, in *api.PreviewIn) (ops.Preview, error) {
-		return desk.PreviewRedrive(ctx, orderOf(c, in.Body))
+		return operator.PreviewRedrive(ctx, orderOf(c, in.Body))
 	})
 	mount(s, api.StartRedrive, s.startRedrive)
 	mount(s, api.ListRedrives, func(ctx context.Context, _ Caller, _ *struct{}) (out api.RedrivesOut, err error) {
-		out.Redrives, err = desk.Redrives(ctx)
+		out.Redrives, err = operator.Redrives(ctx)
 		return out, out.Complain(err)
 	})
 	mount(s, api.GetRedrive, func(ctx context.Context, _ Caller, in *api.ByRedrive) (ops.Redrive, error) {
-		return desk.Redrive(ctx, in.ID)
+		return operator.Redrive(ctx, in.ID)
 	})
 	for _, verb := range []struct {
 		route api.Route[api.OnRedrive, nothing]
-		do    func(ctx context.Context, id holdfast.ID, by ops.By) error
-	}{{api.PauseRedrive, desk.PauseRedrive}, {api.ResumeRedrive, desk.ResumeRedrive}, {api.CancelRedrive, desk.CancelRedrive}} {
+		do    func(ctx context.Context, id holdfast.ID, by ops.Actor) error
+	}{{api.PauseRedrive, operator.PauseRedrive}, {api.ResumeRedrive, operator.ResumeRedrive}, {api.CancelRedrive, operator.CancelRedrive}} {
 		mount(s, verb.route, func(ctx context.Context, c Caller, in *api.OnRedrive) (nothing, error) {
 			return nothing{}, verb.do(ctx, in.ID, c.by(in.Body))
 		})
 	}
 }
 
-func orderOf(c Caller, b api.OrderBody) redrive.Order {
-	o := b.Order
+func orderOf(c Caller, b api.OrderBody) redrive.Spec {
+	o := b.Spec
 	o.Actor, o.Request, o.Token = c.actor(b.Actor), c.Request, ""
 	return o
 }
@@ -67,11 +69,11 @@ type startRecord struct {
 func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) (out api.RedriveStarted, err error) {
 	o := orderOf(c, in.Body)
 	if in.Key == "" {
-		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
+		out.ID, err = s.cfg.Operator.StartRedrive(ctx, o)
 		return out, err
 	}
-	if len(in.Key) > holdfast.MaxKey {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the idempotency key is too long: use at most 255 bytes"}
+	if len(in.Key) > check.MaxKey {
+		return out, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the idempotency key is too long: use at most 255 bytes"}
 	}
 	text, err := api.Marshal(in.Body)
 	if err != nil {
@@ -91,11 +93,11 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	}
 	if out.ID, err = s.redriveByToken(ctx, mine.Token); err == nil && out.ID.IsZero() {
 		o.Token = mine.Token
-		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
+		out.ID, err = s.cfg.Operator.StartRedrive(ctx, o)
 	}
 	if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrInvalid) {
 		record.Body = nil // refused, so nothing was started: the key can be used again
-		return out, errors.Join(err, s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}}))
+		return out, errors.Join(err, s.cfg.Store.Apply(ctx, store.Change{Records: []store.Record{record}}))
 	}
 	if err != nil { // the redrive may have been started: the next request looks for it first
 		return out, err
@@ -109,10 +111,10 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 const startWithin = time.Minute
 
 // checkRestart refuses a key that was used for another request, or whose redrive is being started at this moment.
-func (s *Server) checkRestart(r holdfast.Record, known, mine startRecord) error {
+func (s *Server) checkRestart(r store.Record, known, mine startRecord) error {
 	switch {
 	case known.Digest != mine.Digest:
-		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new key for a new request"}
+		return &holdfast.Error{Err: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new key for a new request"}
 	case known.Redrive.IsZero() && r.AsOf.Sub(r.KeptAt) < startWithin:
 		return startingNow()
 	}
@@ -120,23 +122,23 @@ func (s *Server) checkRestart(r holdfast.Record, known, mine startRecord) error 
 }
 
 func startingNow() error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started at this moment: send the request again in a moment"}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: "the same redrive is being started at this moment: send the request again in a moment"}
 }
 
-func (s *Server) findStart(ctx context.Context, name string) (r holdfast.Record, o startRecord, err error) {
+func (s *Server) findStart(ctx context.Context, name string) (r store.Record, o startRecord, err error) {
 	records, err := s.cfg.Store.Records(ctx, orderRoom)
 	for _, r := range records {
 		if r.Name == name {
 			return r, o, json.Unmarshal(r.Body, &o)
 		}
 	}
-	return holdfast.Record{Room: orderRoom, Name: name}, o, err
+	return store.Record{Namespace: orderRoom, Name: name}, o, err
 }
 
-func (s *Server) saveStart(ctx context.Context, r holdfast.Record, o startRecord) (holdfast.Record, error) {
+func (s *Server) saveStart(ctx context.Context, r store.Record, o startRecord) (store.Record, error) {
 	var err error
 	if r.Body, err = json.Marshal(o); err == nil {
-		err = s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}})
+		err = s.cfg.Store.Apply(ctx, store.Change{Records: []store.Record{r}})
 	}
 	if errors.Is(err, holdfast.ErrConflict) {
 		err = startingNow()
@@ -147,9 +149,9 @@ func (s *Server) saveStart(ctx context.Context, r holdfast.Record, o startRecord
 
 // redriveByToken finds the redrive with a token. A zero id means that there is none.
 func (s *Server) redriveByToken(ctx context.Context, token string) (holdfast.ID, error) {
-	list, err := s.cfg.Desk.Redrives(ctx)
+	list, err := s.cfg.Operator.Redrives(ctx)
 	for _, p := range list {
-		if token != "" && p.Order.Token == token {
+		if token != "" && p.Spec.Token == token {
 			return p.ID, nil
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // A reply is the response to one request, and what is known about the request.
@@ -102,7 +102,7 @@ func (s *Server) end(a *reply, r *http.Request) {
 		route = "none"
 	}
 	if s.cfg.Watch != nil {
-		s.cfg.Watch.Asked(route, a.status, took)
+		s.cfg.Watch.ObserveRequest(route, a.status, took)
 	}
 	if s.cfg.Log.Enabled(r.Context(), slog.LevelDebug) {
 		s.cfg.Log.Debug("request", "event", "request", "request_id", a.id, "method", r.Method, "route", route, "path", pathOf(r), "status", a.status, "took", took, "key", a.key, "remote", r.RemoteAddr)
@@ -117,7 +117,7 @@ func (s *Server) answerPanic(a *reply, r *http.Request) (abort any) {
 	if a.status != 0 {
 		return http.ErrAbortHandler
 	}
-	s.refuse(a, r, &holdfast.Error{Kind: api.ErrInternal, Message: "a panic"})
+	s.refuse(a, r, &holdfast.Error{Err: api.ErrInternal, Message: "a panic"})
 	return nil
 }
 

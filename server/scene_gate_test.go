@@ -21,17 +21,18 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A gateScene is a running server with a key of every kind.
 type gateScene struct {
-	t     testing.TB
-	store holdfast.Store
-	desk  ops.Desk
-	srv   *Server
-	addr  string
-	keys  map[string]string // by name: viewer, worker, ..., own, foreign, revoked, expired
-	log   *safeBuffer
+	t        testing.TB
+	store    store.Store
+	operator ops.Operator
+	srv      *Server
+	addr     string
+	keys     map[string]string // by name: viewer, worker, ..., own, foreign, revoked, expired
+	log      *safeBuffer
 }
 
 // A safeBuffer is safe for concurrent use.
@@ -52,35 +53,35 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-var me = ops.By{Actor: "ada"}
+var me = ops.Actor{Name: "ada"}
 
 func newGateScene(t testing.TB, change ...func(*Config)) *gateScene {
 	t.Helper()
 	s := newBareScene(t, change...)
 	for _, scope := range []apikey.Scope{apikey.Viewer, apikey.Worker, apikey.Operator, apikey.Admin} {
-		s.keys[string(scope)] = s.makeKey(apikey.Order{Name: string(scope), Scope: scope})
+		s.keys[string(scope)] = s.makeKey(apikey.Request{Name: string(scope), Scope: scope})
 	}
-	s.keys["own"] = s.makeKey(apikey.Order{Name: "own", Scope: apikey.Operator, Owner: "bob"})
-	s.keys["foreign"] = s.makeKey(apikey.Order{Name: "foreign", Scope: apikey.Operator, Owner: "eve"})
+	s.keys["own"] = s.makeKey(apikey.Request{Name: "own", Scope: apikey.Operator, Owner: "bob"})
+	s.keys["foreign"] = s.makeKey(apikey.Request{Name: "foreign", Scope: apikey.Operator, Owner: "eve"})
 	s.keys["malformed"] = "hf_no_key_00000000"
-	s.keys["revoked"] = s.makeKey(apikey.Order{Name: "revoked", Scope: apikey.Admin})
+	s.keys["revoked"] = s.makeKey(apikey.Request{Name: "revoked", Scope: apikey.Admin})
 	id, _, _ := apikey.Parse(s.keys["revoked"])
-	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+	if err := s.operator.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
-	s.keys["expired"] = s.keepKey(apikey.Order{Name: "expired", Scope: apikey.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
+	s.keys["expired"] = s.keepKey(apikey.Request{Name: "expired", Scope: apikey.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
 	return s
 }
 
 // newBareScene is a server whose store has no keys.
 func newBareScene(t testing.TB, change ...func(*Config)) *gateScene {
 	t.Helper()
-	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	st, err := anystore.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &gateScene{t: t, store: st, desk: ops.New(st, ops.Config{}), keys: map[string]string{}, log: &safeBuffer{}}
-	cfg := Config{Store: st, Desk: s.desk, Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	s := &gateScene{t: t, store: st, operator: ops.New(st, ops.Config{}), keys: map[string]string{}, log: &safeBuffer{}}
+	cfg := Config{Store: st, Operator: s.operator, Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -103,9 +104,9 @@ func newBareScene(t testing.TB, change ...func(*Config)) *gateScene {
 	return s
 }
 
-func (s *gateScene) makeKey(o apikey.Order) string {
+func (s *gateScene) makeKey(o apikey.Request) string {
 	s.t.Helper()
-	_, text, err := s.desk.MakeKey(s.t.Context(), o, me)
+	_, text, err := s.operator.CreateKey(s.t.Context(), o, me)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,11 +114,11 @@ func (s *gateScene) makeKey(o apikey.Order) string {
 }
 
 // keepKey stores a key that was made at another time.
-func (s *gateScene) keepKey(o apikey.Order, at time.Time) string {
+func (s *gateScene) keepKey(o apikey.Request, at time.Time) string {
 	s.t.Helper()
-	k, text := apikey.Make(o, at)
+	k, text := apikey.New(o, at)
 	body, _ := json.Marshal(k)
-	if err := s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{{Room: apikey.Room, Name: k.ID, Body: body}}}); err != nil {
+	if err := s.store.Apply(s.t.Context(), store.Change{Records: []store.Record{{Namespace: apikey.Namespace, Name: k.ID, Body: body}}}); err != nil {
 		s.t.Fatal(err)
 	}
 	return text
@@ -198,7 +199,7 @@ func (s *gateScene) job(owner string) holdfast.ID {
 
 func (s *gateScene) group(owner string) holdfast.ID {
 	s.t.Helper()
-	g, err := s.store.Gather(s.t.Context(), holdfast.Group{ID: holdfast.NewID(), Owner: owner})
+	g, err := s.store.CreateGroup(s.t.Context(), holdfast.Group{ID: holdfast.NewID(), Owner: owner})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func checkOf(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE
 // facts describes the jobs, groups and holds in the store, as text.
 func (s *gateScene) facts() string {
 	s.t.Helper()
-	jobs, _, err := s.store.Jobs(s.t.Context(), holdfast.Filter{Limit: 200})
+	jobs, _, err := s.store.Jobs(s.t.Context(), store.Filter{Limit: 200})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func (s *gateScene) facts() string {
 	for _, job := range jobs {
 		fmt.Fprintln(&b, job.ID, job.Owner, job.Digest())
 	}
-	groups, _, err := s.store.Groups(s.t.Context(), holdfast.GroupFilter{Limit: 200})
+	groups, _, err := s.store.Groups(s.t.Context(), store.GroupFilter{Limit: 200})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Config configures a Server. Store and Desk are required.
+// Config configures a Server. Store and Operator are required.
 type Config struct {
-	Store holdfast.Store
-	Desk  ops.Desk
-	Judge Judge // decides the outcomes that remote workers report; without one they must settle themselves
+	Store    store.Store
+	Operator ops.Operator
+	Judge    OutcomeSettler // decides the outcomes that remote workers report; without one they must settle themselves
 	// Engine is the configuration of the engines next to the store. Its retention rules, its warning time and how long it keeps events apply to workers that
 	// purge and forget through this server, whatever they ask for. The zero Config has an engine's defaults.
 	Engine engine.Config
@@ -49,10 +50,10 @@ type Config struct {
 
 // A Watcher observes a server, for metrics. Its methods are called concurrently.
 type Watcher interface {
-	// Asked is called after each request was answered. The route is its name, never a path.
-	Asked(route string, status int, took time.Duration)
-	// Enqueued is called with the drafts that became new jobs.
-	Enqueued(drafts []holdfast.Draft)
+	// ObserveRequest is called after each request was answered. The route is its name, never a path.
+	ObserveRequest(route string, status int, took time.Duration)
+	// ObserveEnqueue is called with the drafts that became new jobs.
+	ObserveEnqueue(drafts []holdfast.Draft)
 }
 
 // A Check is a health check. Ask returns details for /readyz, or why the server is not ready.
@@ -102,8 +103,8 @@ func (t *routeMux) Handle(pattern string, do http.Handler) { t.HandleFunc(patter
 
 // New makes a server. It uses the store only when a request needs it.
 func New(cfg Config) (*Server, error) {
-	if cfg.Store == nil || cfg.Desk == nil {
-		return nil, errors.New("the server needs a store and a desk: set both")
+	if cfg.Store == nil || cfg.Operator == nil {
+		return nil, errors.New("the server needs a store and an operator: set both")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -114,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mux.ServeMux.HandleFunc("/", s.home)
 	s.mountHealth()
-	s.mountDesk()
+	s.mountOperator()
 	s.mountEnqueue()
 	s.mountClaims()
 	s.mountStore()

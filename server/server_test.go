@@ -7,26 +7,27 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestAJobIsTheSameThroughAServer(t *testing.T) {
 	ctx := t.Context()
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
+	s, err := anystore.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	srv, err := server.New(server.Config{Store: s, Desk: ops.New(s, ops.Config{}), Open: true, IgnoreKeys: true})
+	srv, err := server.New(server.Config{Store: s, Operator: ops.New(s, ops.Config{}), Open: true, IgnoreKeys: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := httptest.NewServer(srv)
 	defer web.Close()
-	c, err := api.Dial(web.URL, api.Config{})
+	c, err := client.Dial(web.URL, client.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,15 +35,15 @@ func TestAJobIsTheSameThroughAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := c.Desk().Job(ctx, receipts[0].ID)
+	job, err := c.Operator().Job(ctx, receipts[0].ID)
 	if err != nil || string(job.Args) != `{"big":9007199254740993}` || job.Kind != "mail" {
 		t.Fatal(job, err)
 	}
-	page, cursor, err := c.Desk().Jobs(ctx, holdfast.Filter{Limit: 1, State: holdfast.Queued})
+	page, cursor, err := c.Operator().Jobs(ctx, store.Filter{Limit: 1, State: holdfast.Queued})
 	if err != nil || len(page) != 1 || cursor == "" {
 		t.Fatal(page, cursor, err)
 	}
-	_, err = c.Desk().Job(ctx, holdfast.NewID())
+	_, err = c.Operator().Job(ctx, holdfast.NewID())
 	if !errors.Is(err, holdfast.ErrNotFound) {
 		t.Fatal(err)
 	}

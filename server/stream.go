@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 const (
@@ -148,7 +148,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	} else if errors.Is(b.err, errRejected) { // it needs more memory than is free
 		to.refuse(to.sum.Lines+1, b.err)
 	} else if b.err != nil {
-		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream is incomplete, or paused for too long: all lines before this one were answered", Cause: b.err})
+		to.refuse(to.sum.Lines+1, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "the stream is incomplete, or paused for too long: all lines before this one were answered", Cause: b.err})
 	} else {
 		to.writeJSON(to.sum)
 	}
@@ -197,7 +197,7 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 	}
 }
 
-var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and enqueue a reference"}
+var errLong error = &holdfast.Error{Err: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and enqueue a reference"}
 
 // oneLine reads one line. A line that is too long is skipped, with errLong. The capacity of the line is taken from the budget as it grows; the caller gives it
 // back.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
@@ -51,7 +51,7 @@ func (s *streams) join(most Limits, class streamClass, caller, remote string) (l
 	}
 	from := "address " + limit.Network(remote).String()
 	if caller != "" && s.listeners[caller] >= max(1, most.InFlight/2) || s.listeners[from] >= max(1, most.Streams/4) {
-		return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many event streams are open for this key, visitor or address: close some first", RetryAfter: 5 * time.Second, Cause: errRejected}
+		return nil, &holdfast.Error{Err: holdfast.ErrThrottled, Message: "too many event streams are open for this key, visitor or address: close some first", RetryAfter: 5 * time.Second, Cause: errRejected}
 	}
 	if s.listeners == nil {
 		s.listeners = map[string]int{}

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A row says who may call a route: scopes by their first letters, and what a key that is bound to an owner gets: "job" and "group" its owner's, "list" a list
@@ -93,8 +94,8 @@ func (a answerSeen) refusedByScope() bool {
 
 func TestOnlyAllowedScopesMayCallEachRoute(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["worker of a queue"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
-	s.keys["viewer of bob"] = s.makeKey(apikey.Order{Name: "peek", Scope: apikey.Viewer, Owner: "bob"})
+	s.keys["worker of a queue"] = s.makeKey(apikey.Request{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
+	s.keys["viewer of bob"] = s.makeKey(apikey.Request{Name: "peek", Scope: apikey.Viewer, Owner: "bob"})
 	for _, m := range s.srv.routes {
 		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
 		for _, who := range []string{"", "malformed", "revoked", "expired"} {
@@ -170,7 +171,7 @@ func TestListsShowBoundKeysOnlyTheirOwnersEntries(t *testing.T) {
 func TestStuckJobsAreShownToTheirOwner(t *testing.T) {
 	s := newGateScene(t)
 	bobs, eves := s.job("bob"), s.job("eve")
-	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 2, Start: 2, Lease: time.Hour})
+	leases, err := s.store.Claim(t.Context(), store.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 2, Start: 2, Lease: time.Hour})
 	if err != nil || len(leases) != 2 {
 		t.Fatal(leases, err)
 	}
@@ -186,11 +187,11 @@ func TestStuckJobsAreShownToTheirOwner(t *testing.T) {
 func TestAPurgedJobIsGoneForItsOwnerAndUnknownToOthers(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
-	if _, err := s.store.Cancel(t.Context(), holdfast.Intervention{Job: job, Actor: "ada"}); err != nil {
+	if _, err := s.store.Cancel(t.Context(), store.Intervention{Job: job, Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the job is purged", func() bool {
-		_, err := s.store.Purge(t.Context(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "rest"}}, Scan: 100})
+		_, err := s.store.Purge(t.Context(), store.Purge{Rules: []store.RetentionRule{{Name: "rest"}}, Scan: 100})
 		if err == nil {
 			_, err = s.store.Job(t.Context(), job)
 		}

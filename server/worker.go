@@ -16,6 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An engine that works through a server stores, with a worker's key, the state of its breakers, budgets, schedules, redrives and duties. This file checks
@@ -26,22 +27,22 @@ import (
 // version is not the one that the caller read, and a caller that read an older version than the rule saw is refused in the same way.
 
 // A recordRule decides whether a worker may replace a stored record by another. A stored record of version 0 does not exist yet.
-type recordRule func(stored, wanted holdfast.Record) error
+type recordRule func(stored, wanted store.Record) error
 
 // workerRooms are the rooms that a worker may read. Those with a rule it may also write.
 var workerRooms = map[string]recordRule{
-	"breaker":       breakerRule,
-	"budget":        anyRule,
-	"enqueue":       anyRule,
-	"artifact":      anyRule,
-	duty.RoomReport: anyRule,
-	catalog.Room:    anyRule,
-	redriveRoom:     redriveRule,
-	schedule.Room:   scheduleRule,
-	duty.RoomOrder:  dutyRule,
-	retentionRoom:   warningRule,
-	"policy":        nil,
-	"share":         shareRule,
+	"breaker":         breakerRule,
+	"budget":          anyRule,
+	"enqueue":         anyRule,
+	"artifact":        anyRule,
+	duty.RoomReport:   anyRule,
+	catalog.Namespace: anyRule,
+	redriveRoom:       redriveRule,
+	schedule.Room:     scheduleRule,
+	duty.RoomOrder:    dutyRule,
+	retentionRoom:     warningRule,
+	"policy":          nil,
+	"share":           shareRule,
 }
 
 const retentionRoom = "retention"
@@ -50,7 +51,7 @@ const retentionRoom = "retention"
 var unboundRooms = []string{redriveRoom, schedule.Room, "artifact"}
 
 // adminRooms are the rooms that only admins may read.
-var adminRooms = []string{apikey.Room, subscription.Room}
+var adminRooms = []string{apikey.Namespace, subscription.Namespace}
 
 // mayReadRoom refuses a room that the caller may not read. some is false if the room is always empty for the caller.
 func (c Caller) mayReadRoom(room string) (some bool, err error) {
@@ -66,7 +67,7 @@ func (c Caller) mayReadRoom(room string) (some bool, err error) {
 }
 
 // mayKeep refuses a change that an engine does not make, and sets the caller's key as the actor of the rest.
-func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change) error {
+func (s *Server) mayKeep(ctx context.Context, c Caller, change *store.Change) error {
 	if c.Key == "" {
 		return nil
 	}
@@ -115,8 +116,8 @@ func (c Caller) engineActor(given string) string {
 }
 
 // holdActor is the actor of a hold that a remote engine places. Limits and time windows follow the applied policy, and engines recognise them by that name.
-func (c Caller) holdActor(h holdfast.Hold) string {
-	if h.Source == holdfast.SourceLimit || h.Source == holdfast.SourceWindow {
+func (c Caller) holdActor(h store.Hold) string {
+	if h.Source == store.SourceLimit || h.Source == store.SourceWindow {
 		return policyActor
 	}
 	return c.engineActor(h.Actor)
@@ -125,10 +126,10 @@ func (c Caller) holdActor(h holdfast.Hold) string {
 const policyActor = "policy"
 
 // mayTell refuses events that engines do not write.
-func (c Caller) mayTell(e *holdfast.Event) error {
+func (c Caller) mayTell(e *store.Event) error {
 	room, _, _ := strings.Cut(e.Subject, "/")
 	switch {
-	case !e.Job.IsZero() && e.Name == holdfast.EventExpired && !c.bound():
+	case !e.Job.IsZero() && e.Name == store.EventExpired && !c.bound():
 		return nil
 	case !e.Job.IsZero():
 		return forbidden("a worker's key cannot write events of a job: they are written when the job is settled")
@@ -141,31 +142,31 @@ func (c Caller) mayTell(e *holdfast.Event) error {
 }
 
 // mayKeepRecords refuses records that a worker may not write. It returns the breakers as the change makes them, by dependency.
-func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfast.Record) (breakers map[string]breaker.Circuit, err error) {
-	rooms := map[string][]holdfast.Record{}
-	breakers = map[string]breaker.Circuit{}
+func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []store.Record) (breakers map[string]breaker.Snapshot, err error) {
+	rooms := map[string][]store.Record{}
+	breakers = map[string]breaker.Snapshot{}
 	for _, r := range records {
-		may := workerRooms[r.Room]
+		may := workerRooms[r.Namespace]
 		if may == nil {
-			return nil, forbidden("the records of room " + r.Room + " cannot be written with a worker's key: use a key of scope admin")
+			return nil, forbidden("the records of room " + r.Namespace + " cannot be written with a worker's key: use a key of scope admin")
 		}
-		if c.bound() && slices.Contains(unboundRooms, r.Room) {
+		if c.bound() && slices.Contains(unboundRooms, r.Namespace) {
 			return nil, c.outsideBinding("it can only write the records of breakers, budgets and duties")
 		}
-		if _, read := rooms[r.Room]; !read {
-			if rooms[r.Room], err = s.cfg.Store.Records(ctx, r.Room); err != nil {
+		if _, read := rooms[r.Namespace]; !read {
+			if rooms[r.Namespace], err = s.cfg.Store.Records(ctx, r.Namespace); err != nil {
 				return nil, err
 			}
 		}
-		stored := recordIn(rooms[r.Room], r.Name)
+		stored := recordIn(rooms[r.Namespace], r.Name)
 		if stored.Version > r.Version {
 			continue // the store answers that the version is out of date
 		}
 		if err := may(stored, r); err != nil {
 			return nil, err
 		}
-		if r.Room == "breaker" {
-			var after breaker.Circuit
+		if r.Namespace == "breaker" {
+			var after breaker.Snapshot
 			_ = json.Unmarshal(r.Body, &after) // the rule has already read it
 			breakers[r.Name] = after
 		}
@@ -173,18 +174,18 @@ func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfas
 	return breakers, nil
 }
 
-func recordIn(records []holdfast.Record, name string) holdfast.Record {
-	if i := slices.IndexFunc(records, func(r holdfast.Record) bool { return r.Name == name }); i >= 0 {
+func recordIn(records []store.Record, name string) store.Record {
+	if i := slices.IndexFunc(records, func(r store.Record) bool { return r.Name == name }); i >= 0 {
 		return records[i]
 	}
 	if len(records) > 0 {
-		return holdfast.Record{AsOf: records[0].AsOf}
+		return store.Record{AsOf: records[0].AsOf}
 	}
-	return holdfast.Record{}
+	return store.Record{}
 }
 
 // mayHold refuses holds that only operators may place or lift.
-func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change, breakers map[string]breaker.Circuit) error {
+func (s *Server) mayHold(ctx context.Context, c Caller, change *store.Change, breakers map[string]breaker.Snapshot) error {
 	moved := slices.Concat(change.Place, change.Lift)
 	for _, d := range change.Deposits {
 		moved = append(moved, d.Hold)
@@ -197,17 +198,17 @@ func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change,
 		return err
 	}
 	for i, h := range moved {
-		if !slices.Contains([]string{holdfast.SourceBreaker, holdfast.SourceBudget, holdfast.SourceLimit, holdfast.SourceWindow, holdfast.SourceHandler}, h.Source) {
+		if !slices.Contains([]string{store.SourceBreaker, store.SourceBudget, store.SourceLimit, store.SourceWindow, store.SourceHandler}, h.Source) {
 			return forbidden("a worker's key cannot place or lift holds of operators: use a key of scope operator")
 		}
 		if err := c.mayWorkOn(named(h.Queue), named(h.Kind)); err != nil {
 			return err
 		}
-		if h.Source == holdfast.SourceBreaker {
+		if h.Source == store.SourceBreaker {
 			if err := followsBreaker(h, breakers, i < len(change.Place)); err != nil {
 				return err
 			}
-		} else if by := placedBy(present, h); by != "" && h.Source != holdfast.SourceHandler && by != policyActor && !breaker.IsSystem(by) {
+		} else if by := placedBy(present, h); by != "" && h.Source != store.SourceHandler && by != policyActor && !breaker.IsSystem(by) {
 			return forbidden("an operator has placed this hold: use a key of scope operator to change it")
 		}
 	}
@@ -222,10 +223,10 @@ func named(name string) []string {
 }
 
 // placedBy is the actor of the present hold with the same source and target.
-func placedBy(present []holdfast.Hold, h holdfast.Hold) string {
-	scope, name := h.On()
+func placedBy(present []store.Hold, h store.Hold) string {
+	scope, name := h.Scope()
 	for i := range present {
-		if at, on := present[i].On(); at == scope && on == name && present[i].Source == h.Source {
+		if at, on := present[i].Scope(); at == scope && on == name && present[i].Source == h.Source {
 			return present[i].Actor
 		}
 	}
@@ -233,7 +234,7 @@ func placedBy(present []holdfast.Hold, h holdfast.Hold) string {
 }
 
 // followsBreaker refuses a breaker's hold that does not match the breaker in the same change. The rule for the breaker's record keeps what a person has forced.
-func followsBreaker(h holdfast.Hold, breakers map[string]breaker.Circuit, place bool) error {
+func followsBreaker(h store.Hold, breakers map[string]breaker.Snapshot, place bool) error {
 	b, kept := breakers[h.Dependency]
 	switch closed := h.Closed(); {
 	case h.Dependency == "" || !kept:
@@ -244,11 +245,11 @@ func followsBreaker(h holdfast.Hold, breakers map[string]breaker.Circuit, place 
 	return nil
 }
 
-func anyRule(_, _ holdfast.Record) error { return nil }
+func anyRule(_, _ store.Record) error { return nil }
 
 // breakerRule: a breaker changes state by the results of calls. What a person has forced stays until it is over, and past transitions are not changed.
-func breakerRule(stored, wanted holdfast.Record) error {
-	var before, after breaker.Circuit
+func breakerRule(stored, wanted store.Record) error {
+	var before, after breaker.Snapshot
 	if json.Unmarshal(wanted.Body, &after) != nil || stored.Version > 0 && json.Unmarshal(stored.Body, &before) != nil {
 		return forbidden("the record of breaker " + wanted.Name + " cannot be read: a worker's key can write breakers, but not delete them")
 	}
@@ -269,7 +270,7 @@ func breakerRule(stored, wanted holdfast.Record) error {
 }
 
 // shareRule: an engine sets the weights that a policy names. Weights that an operator has set stay.
-func shareRule(stored, wanted holdfast.Record) error {
+func shareRule(stored, wanted store.Record) error {
 	var before, after struct {
 		Actor string `json:"actor"`
 	}
@@ -280,10 +281,10 @@ func shareRule(stored, wanted holdfast.Record) error {
 }
 
 // redriveRule: an engine advances a redrive that an operator started and that is running. It cannot start, change or resume one.
-func redriveRule(stored, wanted holdfast.Record) error {
+func redriveRule(stored, wanted store.Record) error {
 	var before, after redrive.Progress
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil ||
-		before.State != redrive.Running || before.ID != after.ID || before.Actor != after.Actor || !sameJSON(before.Order, after.Order) {
+		before.State != redrive.Running || before.ID != after.ID || before.Actor != after.Actor || !sameJSON(before.Spec, after.Spec) {
 		return errNoOrder
 	}
 	if after.State == redrive.Paused || after.State == redrive.Cancelled {
@@ -293,7 +294,7 @@ func redriveRule(stored, wanted holdfast.Record) error {
 }
 
 // scheduleRule: an engine records the slots for which it has made jobs, and that a pause is over. The rest of a schedule is changed by operators.
-func scheduleRule(stored, wanted holdfast.Record) error {
+func scheduleRule(stored, wanted store.Record) error {
 	var before, after schedule.Schedule
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil {
 		return errNoSchedule
@@ -311,8 +312,8 @@ func scheduleRule(stored, wanted holdfast.Record) error {
 var errNoSchedule = forbidden("a worker's key cannot create, change or delete schedules: it can only record slots; use a key of scope operator")
 
 // dutyRule: an engine records that a pause has ended by itself. Other requests about duties are made by operators.
-func dutyRule(stored, wanted holdfast.Record) error {
-	var before, after duty.Order
+func dutyRule(stored, wanted store.Record) error {
+	var before, after duty.Control
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil || !before.Over(stored.AsOf) || !sameJSON(before.Resumed(), after) {
 		return forbidden("a worker's key cannot pause or run duties: it can only record that a pause is over; use a key of scope operator")
 	}
@@ -320,7 +321,7 @@ func dutyRule(stored, wanted holdfast.Record) error {
 }
 
 // warningRule: an engine records that a rule will delete dead letters. The rule deletes them a set time after the record was written, by the store's clock.
-func warningRule(_, wanted holdfast.Record) error {
+func warningRule(_, wanted store.Record) error {
 	if !strings.HasPrefix(wanted.Name, "warned/") || wanted.Body == nil {
 		return forbidden("a worker's key cannot change retention rules: it can only record warnings; use a key of scope admin")
 	}
@@ -328,16 +329,16 @@ func warningRule(_, wanted holdfast.Record) error {
 }
 
 // runningOrder returns the request of a redrive that an operator has started and that is running.
-func (s *Server) runningOrder(ctx context.Context, id holdfast.ID) (redrive.Order, error) {
+func (s *Server) runningOrder(ctx context.Context, id holdfast.ID) (redrive.Spec, error) {
 	records, err := s.cfg.Store.Records(ctx, redriveRoom)
 	if err != nil {
-		return redrive.Order{}, err
+		return redrive.Spec{}, err
 	}
 	var p redrive.Progress
 	if json.Unmarshal(recordIn(records, id.String()).Body, &p) != nil || p.ID != id || p.State != redrive.Running {
-		return redrive.Order{}, errNoOrder
+		return redrive.Spec{}, errNoOrder
 	}
-	return p.Order, nil
+	return p.Spec, nil
 }
 
 var errNoOrder = forbidden("this is not a running redrive as an operator started it: a worker's key can only advance running redrives; use a key of scope operator")
@@ -349,7 +350,7 @@ func sameJSON(a, b any) bool {
 }
 
 // redriveStep is the step of a redrive as the caller may take it. A worker's step must match the operator's request, and the operator is its actor.
-func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redrive) (holdfast.Redrive, error) {
+func (s *Server) redriveStep(ctx context.Context, c Caller, step store.Redrive) (store.Redrive, error) {
 	switch {
 	case c.Key == "":
 		return step, nil
@@ -368,14 +369,14 @@ func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redriv
 }
 
 // purge takes one step of retention. A worker does not choose the rules: they are those that an admin has applied to the store, or else the server's.
-func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfast.Purged, error) {
+func (s *Server) purge(ctx context.Context, c Caller, p store.Purge) (store.PurgeResult, error) {
 	if c.isWorker() {
 		records, err := s.cfg.Store.Records(ctx, retentionRoom)
 		if err == nil {
 			p, err = s.cfg.Engine.Purge(p, records)
 		}
 		if err != nil {
-			return holdfast.Purged{}, err
+			return store.PurgeResult{}, err
 		}
 	}
 	return s.cfg.Store.Purge(ctx, p)
@@ -384,16 +385,16 @@ func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfas
 // forget deletes old entries of a shelf. A worker does not choose the age: nothing is deleted sooner than the server's configuration says.
 func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.Duration, limit int) (int, error) {
 	if c.isWorker() {
-		keep := s.cfg.Engine.Keep(shelf)
-		if keep == holdfast.Forever {
+		keep := s.cfg.Engine.HistoryAge(shelf)
+		if keep == store.Forever {
 			return 0, nil
 		}
 		older = max(older, keep)
 	}
-	n, err := s.cfg.Store.Forget(ctx, shelf, older, limit)
-	if err == nil && n > 0 && shelf == holdfast.ShelfStory && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
-		line := holdfast.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "entries older than " + older.String()}
-		err = s.cfg.Store.Keep(ctx, holdfast.Change{Events: []holdfast.Event{line}})
+	n, err := s.cfg.Store.DeleteHistory(ctx, shelf, older, limit)
+	if err == nil && n > 0 && shelf == store.HistoryStories && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
+		line := store.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "entries older than " + older.String()}
+		err = s.cfg.Store.Apply(ctx, store.Change{Events: []store.Event{line}})
 	}
 	return n, err
 }

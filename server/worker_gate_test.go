@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // keep stores a change with a worker's key.
@@ -36,7 +37,7 @@ func TestTheActorOfAWorkersChangeIsItsKey(t *testing.T) {
 	if err != nil || len(holds) != 1 || holds[0].Actor != "holdfast (key worker)" {
 		t.Error(holds, err)
 	}
-	if trail, err := s.desk.Trail(t.Context(), ops.AuditFilter{Subject: "breaker/bank"}); err != nil || len(trail.Events) != 0 {
+	if trail, err := s.operator.AuditLog(t.Context(), ops.AuditFilter{Subject: "breaker/bank"}); err != nil || len(trail.Events) != 0 {
 		t.Error("what an engine did is in the audit trail:", trail, err)
 	}
 	job := s.job("bob")
@@ -66,28 +67,28 @@ func TestTheActorOfAnAdminIsItsKeyAndNotAnEngine(t *testing.T) {
 		if a := s.keep("admin", `{"events":[{"subject":"`+subject+`","name":"paused","actor":"`+said+`"}]}`); a.status != http.StatusNoContent {
 			t.Fatal(a.status, a.body)
 		}
-		if trail, err := s.desk.Trail(t.Context(), ops.AuditFilter{Subject: subject, Actor: strings.ToUpper(want)}); err != nil || len(trail.Events) != 1 || trail.Events[0].Actor != want {
+		if trail, err := s.operator.AuditLog(t.Context(), ops.AuditFilter{Subject: subject, Actor: strings.ToUpper(want)}); err != nil || len(trail.Events) != 1 || trail.Events[0].Actor != want {
 			t.Errorf("who says %q: %+v %v", said, trail.Events, err)
 		}
 	}
 	for _, name := range []string{"holdfast", "Holdfast (key worker)", "Policy"} {
-		if err := (apikey.Order{Name: name, Scope: apikey.Operator}).Check(); err == nil {
+		if err := (apikey.Request{Name: name, Scope: apikey.Operator}).Check(); err == nil {
 			t.Errorf("a key is named %q", name)
 		}
 	}
-	if err := s.desk.SetShare(t.Context(), ops.Share{Owner: "bob", Weight: 2}, ops.By{Actor: "Holdfast"}); !errors.Is(err, holdfast.ErrInvalid) {
+	if err := s.operator.SetShare(t.Context(), ops.Share{Owner: "bob", Weight: 2}, ops.Actor{Name: "Holdfast"}); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error("a person is named like an engine:", err)
 	}
 }
 
 func TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold(t *testing.T) {
 	s := newGateScene(t)
-	for _, h := range []holdfast.Hold{{Queue: "payments", Actor: "olga"}, {Kind: "mail", AtMost: 3, Source: holdfast.SourceLimit, Actor: "olga"}} {
+	for _, h := range []store.Hold{{Queue: "payments", Actor: "olga"}, {Kind: "mail", AtMost: 3, Source: store.SourceLimit, Actor: "olga"}} {
 		if err := s.store.Pause(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.desk.ForceBreaker(t.Context(), "bank", true, ops.By{Actor: "olga", Reason: "they asked"}); err != nil {
+	if err := s.operator.ForceBreaker(t.Context(), "bank", true, ops.Actor{Name: "olga", Reason: "they asked"}); err != nil {
 		t.Fatal(err)
 	}
 	was := s.holds()
@@ -132,10 +133,10 @@ func (s *gateScene) holds() string {
 
 func TestAWorkersKeyWritesEngineStateAndNoPersonsDecision(t *testing.T) {
 	s := newGateScene(t)
-	if _, err := s.desk.SetSchedule(t.Context(), schedule.Schedule{Name: "nightly", Every: time.Hour, Draft: holdfast.Draft{Kind: "mail"}}, me); err != nil {
+	if _, err := s.operator.SetSchedule(t.Context(), schedule.Schedule{Name: "nightly", Every: time.Hour, Draft: holdfast.Draft{Kind: "mail"}}, me); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.desk.PauseDuty(t.Context(), "promote", 0, me); err != nil {
+	if err := s.operator.PauseDuty(t.Context(), "promote", 0, me); err != nil {
 		t.Fatal(err)
 	}
 	records, err := s.store.Records(t.Context(), schedule.Room)
@@ -163,7 +164,7 @@ func TestAWorkersKeyWritesEngineStateAndNoPersonsDecision(t *testing.T) {
 func TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
-	if _, err := s.store.Cancel(t.Context(), holdfast.Intervention{Job: job, Actor: "ada"}); err != nil {
+	if _, err := s.store.Cancel(t.Context(), store.Intervention{Job: job, Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.store.Sequence(t.Context(), 1000); err != nil {
@@ -172,7 +173,7 @@ func TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten(t *testing.T) {
 	if a := s.ask("worker", "POST", "/v1/store/purge", `{"rules":[{"name":"mine","for":"0s"}],"scan":100}`); a.status != http.StatusOK || !strings.Contains(a.body, `"jobs":0`) {
 		t.Error("a purge by the worker's own rules:", a.status, a.body)
 	}
-	for _, shelf := range []string{holdfast.ShelfStory, holdfast.ShelfFeed, holdfast.ShelfTallies, holdfast.ShelfTombstones} {
+	for _, shelf := range []string{store.HistoryStories, store.HistoryFeed, store.HistoryCounts, store.HistoryTombstones} {
 		if a := s.ask("worker", "POST", "/v1/store/forget", `{"shelf":"`+shelf+`","older":"0s","limit":1000}`); a.status != http.StatusOK || !strings.Contains(a.body, `"count":0`) {
 			t.Errorf("%s of no age: %d %s", shelf, a.status, a.body)
 		}
@@ -180,7 +181,7 @@ func TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten(t *testing.T) {
 	if events, err := s.store.Events(t.Context(), "key/"+keyID(s.keys["admin"]), 10); err != nil || len(events) == 0 {
 		t.Error("the audit log was wiped:", events, err)
 	}
-	if err := s.desk.ApplyRetention(t.Context(), []holdfast.Retain{{Name: "now", For: 0}}, me); err != nil {
+	if err := s.operator.ApplyRetention(t.Context(), []store.RetentionRule{{Name: "now", For: 0}}, me); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the applied rules hold, whatever the worker says", func() bool {
@@ -196,12 +197,12 @@ func TestAWorkersKeyAdvancesOnlyRunningRedrives(t *testing.T) {
 	if a := s.ask("worker", "POST", "/v1/store/redrive", step); a.status != http.StatusForbidden {
 		t.Error("a redrive that was not ordered:", a.status, a.body)
 	}
-	body, _ := json.Marshal(redrive.Progress{ID: id, State: redrive.Running, Actor: "olga", Order: redrive.Order{Actor: "olga", All: true}})
+	body, _ := json.Marshal(redrive.Progress{ID: id, State: redrive.Running, Actor: "olga", Spec: redrive.Spec{Actor: "olga", All: true}})
 	record := `{"records":[{"room":"redrive","name":"` + id.String() + `","version":0,"body":` + string(body) + `}]}`
 	if a := s.keep("worker", record); a.status != http.StatusForbidden {
 		t.Error("a worker orders a redrive:", a.status, a.body)
 	}
-	if err := s.store.Keep(t.Context(), holdfast.Change{Records: []holdfast.Record{{Room: "redrive", Name: id.String(), Body: body}}}); err != nil {
+	if err := s.store.Apply(t.Context(), store.Change{Records: []store.Record{{Namespace: "redrive", Name: id.String(), Body: body}}}); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.ask("worker", "POST", "/v1/store/redrive", step); a.status != http.StatusOK {
@@ -233,7 +234,7 @@ func TestAWorkersKeyCannotListJobs(t *testing.T) {
 
 func TestAKeyBoundToQueuesWorksOnlyOnThem(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["narrow"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a", "b"}, Kinds: []string{"mail"}})
+	s.keys["narrow"] = s.makeKey(apikey.Request{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a", "b"}, Kinds: []string{"mail"}})
 	foreign := s.job("bob") // in the default queue
 	for _, ask := range []struct {
 		path, body string
@@ -263,7 +264,7 @@ func TestAKeyBoundToQueuesWorksOnlyOnThem(t *testing.T) {
 			t.Errorf("%s %s: %d %s, wanted %d", ask.path, ask.body, a.status, a.body, ask.status)
 		}
 	}
-	for _, bad := range []apikey.Order{{Name: "x", Scope: apikey.Viewer, Queues: []string{"a"}}, {Name: "x", Scope: apikey.Worker, Queues: []string{"two words"}}, {Name: "x", Scope: apikey.Worker, Kinds: []string{""}}} {
+	for _, bad := range []apikey.Request{{Name: "x", Scope: apikey.Viewer, Queues: []string{"a"}}, {Name: "x", Scope: apikey.Worker, Queues: []string{"two words"}}, {Name: "x", Scope: apikey.Worker, Kinds: []string{""}}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is in order", bad)
 		}
@@ -272,11 +273,11 @@ func TestAKeyBoundToQueuesWorksOnlyOnThem(t *testing.T) {
 
 func TestABoundKeySettlesRenewsAndReadsNoJobElsewhere(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["narrow"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
-	s.keys["mailer"] = s.makeKey(apikey.Order{Name: "mailer", Scope: apikey.Worker, Kinds: []string{"mail"}})
+	s.keys["narrow"] = s.makeKey(apikey.Request{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
+	s.keys["mailer"] = s.makeKey(apikey.Request{Name: "mailer", Scope: apikey.Worker, Kinds: []string{"mail"}})
 	foreign, unknown := s.job("bob"), holdfast.NewID()
 	mine := s.ask("narrow", "POST", "/v1/jobs", `{"kind":"report","queue":"a"}`)
-	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Hour})
+	leases, err := s.store.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Hour})
 	if err != nil || len(leases) != 1 {
 		t.Fatal(leases, err)
 	}

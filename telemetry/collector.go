@@ -9,32 +9,32 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Desk reads the state of the store for the metrics page. Every ops.Desk implements it.
-type Desk interface {
+// A Source reads the state of the store for the metrics page. Every ops.Operator implements it.
+type Source interface {
 	Stats(ctx context.Context) (ops.Stats, error)
-	Holds(ctx context.Context) ([]ops.Held, error)
+	Holds(ctx context.Context) ([]ops.HoldStatus, error)
 	Breakers(ctx context.Context) ([]ops.Breaker, error)
-	Duties(ctx context.Context) ([]duty.Standing, error)
-	Subscriptions(ctx context.Context) ([]ops.Subscribed, error)
+	Duties(ctx context.Context) ([]duty.Status, error)
+	Subscriptions(ctx context.Context) ([]ops.SubscriptionStatus, error)
 	Redrives(ctx context.Context) ([]redrive.Progress, error)
-	Workers(ctx context.Context) ([]holdfast.Presence, error)
+	Workers(ctx context.Context) ([]store.WorkerInfo, error)
 }
 
 // A storeCollector reads the store from time to time and reports what it read. However many pages are requested, one read
 // runs at a time. A page waits for it for a limited time and then reports the store as down.
 type storeCollector struct {
-	desk   Desk
-	every  time.Duration
-	within time.Duration
-	names  *Metrics // label limits of the page
-	descs  map[string]*prometheus.Desc
-	errors *prometheus.CounterVec
+	operator Source
+	every    time.Duration
+	within   time.Duration
+	names    *Metrics // label limits of the page
+	descs    map[string]*prometheus.Desc
+	errors   *prometheus.CounterVec
 
 	mu      sync.Mutex
 	last    *snapshot
@@ -50,7 +50,7 @@ type snapshot struct {
 }
 
 func newStoreCollector(cfg Config, m *Metrics) *storeCollector {
-	l := &storeCollector{desk: cfg.Desk, every: cfg.Every, within: cfg.Within, names: m, descs: make(map[string]*prometheus.Desc), errors: deskErrors.counter()}
+	l := &storeCollector{operator: cfg.Source, every: cfg.Every, within: cfg.Within, names: m, descs: make(map[string]*prometheus.Desc), errors: sourceErrors.counter()}
 	if l.every <= 0 {
 		l.every = 5 * time.Second
 	}

@@ -1,7 +1,7 @@
 // Package telemetry exports metrics for Prometheus and spans for OpenTelemetry, and generates a Grafana dashboard and alert rules
-// from the same metric names. It uses only the hooks of an engine, and an ops.Desk to read the store.
+// from the same metric names. It uses only the hooks of an engine, and an ops.Operator to read the store.
 //
-//	metrics := telemetry.New(telemetry.Config{Desk: ops.New(jobs, ops.Config{})})
+//	metrics := telemetry.New(telemetry.Config{Source: ops.New(jobs, ops.Config{})})
 //	tracing := telemetry.NewTracing(nil)
 //	worker, err := engine.New(jobs, engine.Config{
 //		Ended: metrics.Ended, Around: []func(engine.Handler) engine.Handler{tracing.Around()},

@@ -13,11 +13,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Config configures metrics. The zero value counts only events of this process and does not read the store.
 type Config struct {
-	Desk    Desk          // reads the store; nil: no metrics of the store
+	Source  Source        // reads the store; nil: no metrics of the store
 	Version string        // of this build
 	Every   time.Duration // minimum time between two reads of the store; 5 s when zero
 	Within  time.Duration // how long a page waits for the store; 1 s when zero. The read itself may take ten times as long
@@ -60,7 +61,7 @@ func New(cfg Config) *Metrics {
 	m.registry.MustRegister(build, m.enqueued, m.completed, m.failed, m.benign, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries, m.throttled,
 		m.requests, m.attemptTime, m.callTime, m.retryDelay, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if cfg.Desk != nil {
+	if cfg.Source != nil {
 		m.registry.MustRegister(newStoreCollector(cfg, m))
 	}
 	return m
@@ -71,8 +72,8 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, Registry: m.registry})
 }
 
-// Enqueued counts jobs that were added.
-func (m *Metrics) Enqueued(drafts []holdfast.Draft) {
+// ObserveEnqueue counts jobs that were added.
+func (m *Metrics) ObserveEnqueue(drafts []holdfast.Draft) {
 	for i := range drafts {
 		d := &drafts[i]
 		queue := d.Queue
@@ -83,8 +84,8 @@ func (m *Metrics) Enqueued(drafts []holdfast.Draft) {
 	}
 }
 
-// Asked counts a request that was answered. route is the name of the route, never a path.
-func (m *Metrics) Asked(route string, status int, took time.Duration) {
+// ObserveRequest counts a request that was answered. route is the name of the route, never a path.
+func (m *Metrics) ObserveRequest(route string, status int, took time.Duration) {
 	code := other
 	if status >= 100 && status <= 599 {
 		code = strconv.Itoa(status)
@@ -94,8 +95,8 @@ func (m *Metrics) Asked(route string, status int, took time.Duration) {
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// Ended counts an attempt. It is fast, and meant for engine.Config.Ended.
-func (m *Metrics) Ended(end engine.End) {
+// ObserveAttempt counts an attempt. It is fast, and meant for engine.Config.OnAttemptEnd.
+func (m *Metrics) ObserveAttempt(end engine.AttemptEnd) {
 	queue, kind, code := m.queues.of(end.Lease.Queue), m.kinds.of(end.Lease.Kind), ""
 	if end.Failure != nil {
 		code = m.codes.of(end.Failure.Code)
@@ -118,7 +119,7 @@ func (m *Metrics) Ended(end engine.End) {
 			return
 		}
 		m.failed.WithLabelValues(queue, kind, code).Inc()
-		if end.Charge == holdfast.ChargeFailure && end.Left > 0 {
+		if end.Charge == store.ChargeFailure && end.Left > 0 {
 			m.final.WithLabelValues(kind, code).Inc()
 		}
 	case holdfast.Cancelled:
@@ -127,7 +128,7 @@ func (m *Metrics) Ended(end engine.End) {
 		if end.Throttled {
 			m.throttled.WithLabelValues(queue, kind, code).Inc()
 		}
-		if end.Failure != nil && end.Charge != holdfast.ChargeInterrupt {
+		if end.Failure != nil && end.Charge != store.ChargeRelease {
 			m.retries.WithLabelValues(kind, code).Inc()
 			m.retryDelay.WithLabelValues().Observe(end.Delay.Seconds())
 		}
@@ -136,7 +137,7 @@ func (m *Metrics) Ended(end engine.End) {
 
 // timed records how long an attempt ran, with the trace of the enqueue as an exemplar. The duration of a reclaimed attempt
 // is not known.
-func (m *Metrics) timed(end engine.End, queue, kind string) {
+func (m *Metrics) timed(end engine.AttemptEnd, queue, kind string) {
 	if end.Took <= 0 || end.Lease.Lost != "" {
 		return
 	}
@@ -159,7 +160,7 @@ func observe(in prometheus.Observer, took time.Duration, example prometheus.Labe
 }
 
 // outcomeOf returns the value of the label outcome.
-func outcomeOf(end engine.End) string {
+func outcomeOf(end engine.AttemptEnd) string {
 	if end.To == holdfast.Failed && end.Failure != nil && end.Failure.Benign {
 		return "benign"
 	}
@@ -169,9 +170,9 @@ func outcomeOf(end engine.End) string {
 	switch {
 	case end.Throttled:
 		return "throttled"
-	case end.Charge == holdfast.ChargeCrash:
+	case end.Charge == store.ChargeCrash:
 		return "crashed"
-	case end.Charge == holdfast.ChargeInterrupt:
+	case end.Charge == store.ChargeRelease:
 		return "returned"
 	}
 	return "retry"

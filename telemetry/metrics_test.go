@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
@@ -66,13 +67,13 @@ func TestThePageStaysSmallWithAnyNumberOfNames(t *testing.T) {
 	m := telemetry.New(telemetry.Config{})
 	for i := range 5000 {
 		name := fmt.Sprintf("name-%d", i)
-		lease := &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: name, Dependency: name}}
-		m.Ended(engine.End{Lease: lease, To: holdfast.Failed, Failure: &holdfast.Failure{Code: name}, Attempt: i, Took: time.Second})
-		m.Asked(name, i, time.Second)
+		lease := &store.Lease{Job: holdfast.Job{Queue: "default", Kind: name, Dependency: name}}
+		m.ObserveAttempt(engine.AttemptEnd{Lease: lease, To: holdfast.Failed, Failure: &holdfast.Failure{Code: name}, Attempt: i, Took: time.Second})
+		m.ObserveRequest(name, i, time.Second)
 	}
-	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "bad \xff queue", Kind: strings.Repeat("x", 5000)}}, To: holdfast.Complete})
-	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Throttled: true, Failure: &holdfast.Failure{Code: "name-2"}})
-	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Left: 2, Failure: &holdfast.Failure{Code: "name-3", Benign: true}})
+	m.ObserveAttempt(engine.AttemptEnd{Lease: &store.Lease{Job: holdfast.Job{Queue: "bad \xff queue", Kind: strings.Repeat("x", 5000)}}, To: holdfast.Complete})
+	m.ObserveAttempt(engine.AttemptEnd{Lease: &store.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Queued, Charge: store.ChargeRelease, Throttled: true, Failure: &holdfast.Failure{Code: "name-2"}})
+	m.ObserveAttempt(engine.AttemptEnd{Lease: &store.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Failed, Charge: store.ChargeFailure, Left: 2, Failure: &holdfast.Failure{Code: "name-3", Benign: true}})
 	text := page(t, m)
 	if n := strings.Count(text, "\n"); n > 20_000 {
 		t.Errorf("a page of %d lines", n)
@@ -85,9 +86,9 @@ func TestThePageStaysSmallWithAnyNumberOfNames(t *testing.T) {
 	}
 }
 
-// away is a desk whose store does not answer.
+// away is an operator whose store does not answer.
 type away struct {
-	telemetry.Desk
+	telemetry.Source
 	asked atomic.Int64
 	hang  chan struct{} // until it is closed; nil: it refuses at once
 	err   atomic.Pointer[error]
@@ -101,35 +102,35 @@ func (a *away) Stats(ctx context.Context) (ops.Stats, error) {
 	if err := a.err.Load(); err != nil {
 		return ops.Stats{}, *err
 	}
-	return a.Desk.Stats(ctx)
+	return a.Source.Stats(ctx)
 }
 
-// beside opens a desk on an empty store.
+// beside opens an operator on an empty store.
 func beside(t *testing.T) *away {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: t.TempDir() + "/jobs.db"})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: t.TempDir() + "/jobs.db"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	return &away{Desk: ops.New(store, ops.Config{})}
+	t.Cleanup(func() { _ = db.Close() })
+	return &away{Source: ops.New(db, ops.Config{})}
 }
 
 func TestThePageReportsAnUnavailableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk := beside(t)
-		m := telemetry.New(telemetry.Config{Desk: desk})
-		m.Asked("enqueue", 200, time.Second)
+		operator := beside(t)
+		m := telemetry.New(telemetry.Config{Source: operator})
+		m.ObserveRequest("enqueue", 200, time.Second)
 		wants(t, page(t, m), "holdfast_store_up 1", "holdfast_workers 0")
 		gone := errors.New("connection refused")
-		desk.err.Store(&gone)
+		operator.err.Store(&gone)
 		time.Sleep(6 * time.Second)
 		text := page(t, m)
-		wants(t, text, "holdfast_store_up 0", `holdfast_desk_errors_total{question="stats"} 1`, `holdfast_http_requests_total{route="enqueue",status="200"} 1`)
+		wants(t, text, "holdfast_store_up 0", `holdfast_read_errors_total{question="stats"} 1`, `holdfast_http_requests_total{route="enqueue",status="200"} 1`)
 		if strings.Contains(text, "\nholdfast_workers ") {
 			t.Error("values from before the outage are reported as current")
 		}
-		desk.err.Store(nil)
+		operator.err.Store(nil)
 		time.Sleep(6 * time.Second)
 		wants(t, page(t, m), "holdfast_store_up 1", "holdfast_workers 0")
 	})
@@ -137,9 +138,9 @@ func TestThePageReportsAnUnavailableStore(t *testing.T) {
 
 func TestAHangingStoreDelaysThePageOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk := beside(t)
-		desk.hang = make(chan struct{})
-		m := telemetry.New(telemetry.Config{Desk: desk})
+		operator := beside(t)
+		operator.hang = make(chan struct{})
+		m := telemetry.New(telemetry.Config{Source: operator})
 		for range 5 {
 			began := time.Now()
 			wants(t, page(t, m), "holdfast_store_up 0")
@@ -147,10 +148,10 @@ func TestAHangingStoreDelaysThePageOnlyBriefly(t *testing.T) {
 				t.Errorf("the page took %v", took)
 			}
 		}
-		if n := desk.asked.Load(); n != 1 {
+		if n := operator.asked.Load(); n != 1 {
 			t.Errorf("asked %d times although the first question is not answered", n)
 		}
-		close(desk.hang)
+		close(operator.hang)
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		wants(t, page(t, m), "holdfast_store_up 1")
@@ -159,12 +160,12 @@ func TestAHangingStoreDelaysThePageOnlyBriefly(t *testing.T) {
 
 func TestTheStoreIsAskedOnceForManyPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk := beside(t)
-		m := telemetry.New(telemetry.Config{Desk: desk})
+		operator := beside(t)
+		m := telemetry.New(telemetry.Config{Source: operator})
 		for range 100 {
 			page(t, m)
 		}
-		if n := desk.asked.Load(); n != 1 {
+		if n := operator.asked.Load(); n != 1 {
 			t.Errorf("a hundred pages at once asked the store %d times", n)
 		}
 	})

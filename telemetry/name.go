@@ -22,17 +22,17 @@ var (
 	jobsFinal    = name{"holdfast_jobs_nonretryable_total", "Jobs that failed for good with attempts left, because the failure is not retryable.", by("kind", "code")}
 	jobsManual   = name{"holdfast_manual_retries_total", "Manual retries and redriven jobs, counted when the first attempt after that ended.", by("queue", "kind")}
 
-	attempts    = name{"holdfast_attempts_total", "Attempts that ended, by outcome.", by("queue", "kind", "outcome")}
-	attemptTime = name{"holdfast_attempt_duration_seconds", "Duration of attempts.", by("queue", "kind")}
-	callTime    = name{"holdfast_dependency_call_seconds", "Duration of attempts that call a dependency.", by("dependency")}
-	successes   = name{"holdfast_success_attempts_total", "Jobs that completed, by the number of the attempt that completed them.", by("attempt")}
-	retries     = name{"holdfast_retries_scheduled_total", "Failed attempts after which a retry was scheduled.", by("kind", "code")}
-	throttled   = name{"holdfast_throttled_total", "Attempts that a dependency throttled; they cost no attempt.", by("queue", "kind", "code")}
-	retryDelay  = name{"holdfast_retry_delay_seconds", "Delay before the next attempt.", nil}
-	requests    = name{"holdfast_http_requests_total", "Requests that were answered.", by("route", "status")}
-	requestTime = name{"holdfast_http_request_duration_seconds", "Duration of requests.", by("route")}
-	buildInfo   = name{"holdfast_build_info", "Always 1; the labels identify the build.", by("version", "goversion")}
-	deskErrors  = name{"holdfast_desk_errors_total", "Reads of the store that failed.", by("question")}
+	attempts     = name{"holdfast_attempts_total", "Attempts that ended, by outcome.", by("queue", "kind", "outcome")}
+	attemptTime  = name{"holdfast_attempt_duration_seconds", "Duration of attempts.", by("queue", "kind")}
+	callTime     = name{"holdfast_dependency_call_seconds", "Duration of attempts that call a dependency.", by("dependency")}
+	successes    = name{"holdfast_success_attempts_total", "Jobs that completed, by the number of the attempt that completed them.", by("attempt")}
+	retries      = name{"holdfast_retries_scheduled_total", "Failed attempts after which a retry was scheduled.", by("kind", "code")}
+	throttled    = name{"holdfast_throttled_total", "Attempts that a dependency throttled; they cost no attempt.", by("queue", "kind", "code")}
+	retryDelay   = name{"holdfast_retry_delay_seconds", "Delay before the next attempt.", nil}
+	requests     = name{"holdfast_http_requests_total", "Requests that were answered.", by("route", "status")}
+	requestTime  = name{"holdfast_http_request_duration_seconds", "Duration of requests.", by("route")}
+	buildInfo    = name{"holdfast_build_info", "Always 1; the labels identify the build.", by("version", "goversion")}
+	sourceErrors = name{"holdfast_read_errors_total", "Reads of the store that failed.", by("question")}
 )
 
 // Metrics of the store. Every process reports the same values, so take the maximum over processes and not the sum.

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
@@ -46,32 +47,32 @@ func work(_ context.Context, job *engine.Job[mail]) error {
 // A run is an engine at work on a real file, in a bubble of its own time, with metrics and tracing.
 type run struct {
 	*testing.T
-	store   holdfast.Store
-	desk    *ops.Service
-	metrics *telemetry.Metrics
-	ctx     context.Context
+	store    store.Store
+	operator *ops.Service
+	metrics  *telemetry.Metrics
+	ctx      context.Context
 }
 
 func play(t *testing.T, cfg engine.Config, story func(r *run)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
+		db, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{T: t, store: store, desk: ops.New(store, ops.Config{}), ctx: context.Background()}
-		r.metrics = telemetry.New(telemetry.Config{Desk: r.desk, Version: "1.2.3"})
-		cfg.Ended, cfg.Log = r.metrics.Ended, slog.New(slog.NewTextHandler(io.Discard, nil))
-		e, err := engine.New(store, cfg)
+		r := &run{T: t, store: db, operator: ops.New(db, ops.Config{}), ctx: context.Background()}
+		r.metrics = telemetry.New(telemetry.Config{Source: r.operator, Version: "1.2.3"})
+		cfg.OnAttemptEnd, cfg.Log = r.metrics.ObserveAttempt, slog.New(slog.NewTextHandler(io.Discard, nil))
+		e, err := engine.New(db, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = engine.Handle(e, work, engine.Kind{Policy: failure.Policy{MaxAttempts: 3, Backoff: failure.Fixed(2 * time.Second)}})
+		engine.Handle(e, work, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 3, Backoff: failure.Fixed(2 * time.Second)}})
 		ran := make(chan error, 1)
 		go func() { ran <- e.Run(r.ctx) }()
 		defer func() {
 			_ = e.Stop(r.ctx)
-			if err := errors.Join(<-ran, store.Close()); err != nil {
+			if err := errors.Join(<-ran, db.Close()); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -90,7 +91,7 @@ func (r *run) enqueue(do string, options ...func(*holdfast.Draft)) holdfast.ID {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.metrics.Enqueued([]holdfast.Draft{draft})
+	r.metrics.ObserveEnqueue([]holdfast.Draft{draft})
 	return receipts[0].ID
 }
 
@@ -155,7 +156,7 @@ func everything(t *testing.T) (text string) {
 		r.becomes(r.enqueue("fail once"), holdfast.Complete)
 		letter := r.enqueue("fail for good")
 		r.becomes(letter, holdfast.Failed)
-		_, err := r.desk.Retry(r.ctx, holdfast.Intervention{Job: letter, Actor: "ada"})
+		_, err := r.operator.Retry(r.ctx, store.Intervention{Job: letter, Actor: "ada"})
 		r.must(err)
 		time.Sleep(5 * time.Second)
 		r.becomes(letter, holdfast.Failed)
@@ -163,20 +164,20 @@ func everything(t *testing.T) (text string) {
 			r.enqueue("call", func(d *holdfast.Draft) { d.Dependency = "gateway" })
 		}
 		lost := r.enqueue("well", func(d *holdfast.Draft) { d.Queue = "elsewhere" })
-		_, err = r.store.Claim(r.ctx, holdfast.Claim{Worker: "gone", Queues: []string{"elsewhere"}, Limit: 1, Start: 1, Lease: time.Second})
+		_, err = r.store.Claim(r.ctx, store.Claim{Worker: "gone", Queues: []string{"elsewhere"}, Limit: 1, Start: 1, Lease: time.Second})
 		r.must(err)
 		time.Sleep(10 * time.Second)
 		r.becomes(lost, holdfast.Queued)
-		r.must(r.desk.Pause(r.ctx, holdfast.Hold{Queue: "elsewhere", Actor: "ada", Reason: "a test"}))
-		_, err = r.desk.Subscribe(r.ctx, subscription.Subscription{Sink: "webhook", Target: "https://ada.example/secret-path", Events: []string{"failed"}}, ops.By{Actor: "ada"})
+		r.must(r.operator.Pause(r.ctx, store.Hold{Queue: "elsewhere", Actor: "ada", Reason: "a test"}))
+		_, err = r.operator.Subscribe(r.ctx, subscription.Subscription{Sink: "webhook", Target: "https://ada.example/secret-path", Events: []string{"failed"}}, ops.Actor{Name: "ada"})
 		r.must(err)
-		_, err = r.desk.StartRedrive(r.ctx, redrive.Order{Filter: holdfast.Filter{Code: "NOT_FOUND"}, Actor: "ada"})
+		_, err = r.operator.StartRedrive(r.ctx, redrive.Spec{Filter: store.Filter{Code: "NOT_FOUND"}, Actor: "ada"})
 		r.must(err)
 		stopped := r.enqueue("well", func(d *holdfast.Draft) { d.Queue = "elsewhere" })
-		_, err = r.desk.Cancel(r.ctx, holdfast.Intervention{Job: stopped, Actor: "ada"})
+		_, err = r.operator.Cancel(r.ctx, store.Intervention{Job: stopped, Actor: "ada"})
 		r.must(err)
-		r.metrics.Asked("enqueue", 201, 3*time.Millisecond)
-		r.metrics.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: "mail"}}, To: holdfast.Cancelled, Took: time.Second})
+		r.metrics.ObserveRequest("enqueue", 201, 3*time.Millisecond)
+		r.metrics.ObserveAttempt(engine.AttemptEnd{Lease: &store.Lease{Job: holdfast.Job{Queue: "default", Kind: "mail"}}, To: holdfast.Cancelled, Took: time.Second})
 		time.Sleep(300 * time.Millisecond)
 		text = page(t, r.metrics)
 	})

@@ -12,11 +12,11 @@ import (
 const feedDuty = "sequence"
 
 func (l *storeCollector) stats(ctx context.Context, s valueSet) error {
-	stats, err := l.desk.Stats(ctx)
+	stats, err := l.operator.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	if alive, err := l.desk.Workers(ctx); err == nil { // on an error every name counts as chosen by a caller
+	if alive, err := l.operator.Workers(ctx); err == nil { // on an error every name counts as chosen by a caller
 		for _, w := range alive {
 			l.names.queues.declare(w.Queues)
 			l.names.kinds.declare(w.Kinds)
@@ -42,7 +42,7 @@ func (l *storeCollector) stats(ctx context.Context, s valueSet) error {
 }
 
 func (l *storeCollector) holds(ctx context.Context, s valueSet) error {
-	all, err := l.desk.Holds(ctx)
+	all, err := l.operator.Holds(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (l *storeCollector) holds(ctx context.Context, s valueSet) error {
 var circuitStates = []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.Recovering, breaker.ForcedOpen, breaker.ForcedClosed}
 
 func (l *storeCollector) breakers(ctx context.Context, s valueSet) error {
-	all, err := l.desk.Breakers(ctx)
+	all, err := l.operator.Breakers(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (l *storeCollector) breakers(ctx context.Context, s valueSet) error {
 }
 
 func (l *storeCollector) duties(ctx context.Context, s valueSet) error {
-	all, err := l.desk.Duties(ctx)
+	all, err := l.operator.Duties(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (l *storeCollector) duties(ctx context.Context, s valueSet) error {
 }
 
 func (l *storeCollector) subscriptions(ctx context.Context, s valueSet) error {
-	all, err := l.desk.Subscriptions(ctx)
+	all, err := l.operator.Subscriptions(ctx)
 	for _, sub := range all { // some may be readable although others are not
 		state, sink := "told", l.names.words.of(sub.Sink)
 		if sub.Disabled != "" {
@@ -116,7 +116,7 @@ func (l *storeCollector) subscriptions(ctx context.Context, s valueSet) error {
 }
 
 func (l *storeCollector) redrives(ctx context.Context, s valueSet) error {
-	all, err := l.desk.Redrives(ctx)
+	all, err := l.operator.Redrives(ctx)
 	if err != nil {
 		return err
 	}

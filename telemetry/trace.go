@@ -53,8 +53,8 @@ func NewTracing(provider trace.TracerProvider) *Tracing {
 	return &Tracing{provider.Tracer(scope)}
 }
 
-// Stamp returns the traceparent of the span in ctx, for Draft.Trace; empty if there is none.
-func Stamp(ctx context.Context) string {
+// Traceparent returns the traceparent of the span in ctx, for Draft.Trace; empty if there is none.
+func Traceparent(ctx context.Context) string {
 	to := propagation.MapCarrier{}
 	propagator.Inject(ctx, to)
 	return to[traceparent]
@@ -65,9 +65,9 @@ func Extract(ctx context.Context, header http.Header) context.Context {
 	return propagator.Extract(ctx, propagation.HeaderCarrier(header))
 }
 
-// Around returns a wrapper for engine.Config.Around that makes a span of every attempt. The span is linked to the span in
+// Middleware returns a wrapper for engine.Config.Middleware that makes a span of every attempt. The span is linked to the span in
 // which the job was enqueued and not its child, because hours may pass in between and one enqueue may cause many attempts.
-func (t *Tracing) Around() func(next engine.Handler) engine.Handler {
+func (t *Tracing) Middleware() func(next engine.Handler) engine.Handler {
 	return func(next engine.Handler) engine.Handler {
 		return func(ctx context.Context, job *engine.Raw) error {
 			ctx, span := t.tracer.Start(ctx, "process "+job.Queue, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
@@ -155,7 +155,7 @@ func (s *tracingEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) 
 		semconv.MessagingSystemKey.String("holdfast"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("enqueue"),
 		semconv.MessagingDestinationName(queue), attrJobs.Int(len(drafts))))
 	defer span.End()
-	if stamp := Stamp(ctx); stamp != "" {
+	if stamp := Traceparent(ctx); stamp != "" {
 		drafts = append([]holdfast.Draft(nil), drafts...) // do not change the caller's drafts
 		for i := range drafts {
 			if drafts[i].Trace == "" {

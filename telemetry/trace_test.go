@@ -18,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
@@ -38,7 +39,7 @@ func attributes(s sdk.ReadOnlySpan) map[string]string {
 
 func TestAnAttemptIsASpanOfItsOwnLinkedToTheOneThatEnqueuedIt(t *testing.T) {
 	tracing, spans, application := recorder()
-	play(t, engine.Config{Around: []func(engine.Handler) engine.Handler{tracing.Around()}}, func(r *run) {
+	play(t, engine.Config{Middleware: []func(engine.Handler) engine.Handler{tracing.Middleware()}}, func(r *run) {
 		ctx, request := application.Start(r.ctx, "a request")
 		draft, err := holdfast.NewDraft(mail{"fail once"})
 		r.must(err)
@@ -89,7 +90,7 @@ func expectSpan(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map
 }
 
 func raw() *engine.Raw {
-	return &engine.Raw{Lease: &holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
+	return &engine.Raw{Lease: &store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
 }
 
 func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {
@@ -117,7 +118,7 @@ func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {
 		"it showed its secret": {context.Background(), errors.New("dial postgres://ada:hunter2@db/x: refused"), "failed", ""},
 	} {
 		tracing, spans, _ := recorder()
-		handler := tracing.Around()(func(context.Context, *engine.Raw) error {
+		handler := tracing.Middleware()(func(context.Context, *engine.Raw) error {
 			if one.err == errPanic {
 				panic("boom")
 			}
@@ -148,14 +149,14 @@ var errPanic = errors.New("in place of a panic")
 func TestATraceparentSurvivesARoundTrip(t *testing.T) {
 	_, _, application := recorder()
 	ctx, span := application.Start(context.Background(), "x")
-	stamp := telemetry.Stamp(ctx)
+	stamp := telemetry.Traceparent(ctx)
 	header := http.Header{}
 	header.Set("Traceparent", stamp)
 	got := trace.SpanContextFromContext(telemetry.Extract(context.Background(), header))
 	if got.TraceID() != span.SpanContext().TraceID() || got.SpanID() != span.SpanContext().SpanID() || !got.IsRemote() {
 		t.Errorf("%q was read as %v", stamp, got)
 	}
-	if telemetry.Stamp(context.Background()) != "" {
+	if telemetry.Traceparent(context.Background()) != "" {
 		t.Error("a stamp without a span")
 	}
 	draft := holdfast.Draft{Kind: "note", Queue: "mail", Trace: stamp}
@@ -168,7 +169,7 @@ func TestARequestIsASpanNamedByItsRouteInsideTheCallersTrace(t *testing.T) {
 	tracing, spans, _ := recorder()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs/{id}/retry", func(w http.ResponseWriter, r *http.Request) {
-		if telemetry.Stamp(r.Context()) == "" {
+		if telemetry.Traceparent(r.Context()) == "" {
 			t.Error("the handler's context carries no span")
 		}
 		if _, ok := w.(http.Flusher); !ok {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // 000 section 2C and 5, C4, C5, C8: each route has one answer for each caller and each state of the job.
@@ -101,7 +102,7 @@ func TestAJobHasTheFieldsOfTheDocument(t *testing.T) {
 		}
 		s.gateway.converts()
 		// A manual retry by an operator goes before the automatic one.
-		if _, err := s.desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "operator"}); err != nil {
+		if _, err := s.operator.Retry(t.Context(), store.Intervention{Job: id, Actor: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 		s.becomes(id, holdfast.Complete)
@@ -234,7 +235,7 @@ func TestAManualRetryHappensOnceAndOnlyWithItsSource(t *testing.T) {
 		s.becomes(id, holdfast.Complete)
 		expect(t, "manual_retry_count", c.get(id).ManualRetryCount, 1)
 		history, err := s.store.History(t.Context(), id)
-		if err != nil || !slices.ContainsFunc(history.Events, func(e holdfast.Event) bool { return e.Name == "manual retry" && e.Actor == c.owner && e.Request != "" }) {
+		if err != nil || !slices.ContainsFunc(history.Events, func(e store.Event) bool { return e.Name == "manual retry" && e.Actor == c.owner && e.Request != "" }) {
 			t.Errorf("the retry is not in the history: %+v, %v", history.Events, err)
 		}
 	})

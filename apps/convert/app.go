@@ -7,25 +7,25 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
 // An app is one process of the converter: web, worker or both. Several processes work together through the store and the file storage.
 type app struct {
-	set     settings
-	jobs    holdfast.Store
-	desk    *ops.Service
-	uploads blob.Store
-	results blob.Store
-	http    *http.Client // to the gateway
-	log     *slog.Logger
-	metrics *telemetry.Metrics
+	set      settings
+	jobs     store.Store
+	operator *ops.Service
+	uploads  blob.Store
+	results  blob.Store
+	http     *http.Client // to the gateway
+	log      *slog.Logger
+	metrics  *telemetry.Metrics
 
 	uploading, streaming limit.AtOnce // uploads and event streams in progress
 	perOwner, perAddress *limit.Rates // uploads per minute
@@ -36,7 +36,7 @@ type app struct {
 
 // open opens the store and the file storage.
 func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
-	jobs, err := store.Open(ctx, set.Store)
+	jobs, err := anystore.Open(ctx, set.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", place.name, err), jobs.Close())
 		}
 	}
-	a.desk = ops.New(jobs, a.deskConfig())
-	a.metrics = telemetry.New(telemetry.Config{Desk: a.desk})
+	a.operator = ops.New(jobs, a.operatorConfig())
+	a.metrics = telemetry.New(telemetry.Config{Source: a.operator})
 	a.jobs = countingStore{jobs, a.metrics}
 	return a, nil
 }
@@ -67,8 +67,7 @@ func (a *app) engine(queues ...string) (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, errors.Join(
-		engine.Handle(e, a.convert, a.conversionKind()),
-		engine.Handle(e, a.refuse, a.refusalKind()),
-	)
+	engine.Handle(e, a.convert, a.conversionKind())
+	engine.Handle(e, a.refuse, a.refusalKind())
+	return e, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A caller is a client with a session, at a converter that answers over HTTP.
@@ -144,7 +145,7 @@ func (c *caller) refused(s *scene) holdfast.ID {
 func (s *scene) loses(id holdfast.ID, name string) {
 	s.Helper()
 	ctx := context.Background()
-	kept, err := s.store.Artifacts(ctx, holdfast.ArtifactFilter{Job: id})
+	kept, err := s.store.Artifacts(ctx, store.ArtifactFilter{Job: id})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func (s *scene) loses(id holdfast.ID, name string) {
 			s.Fatal(err)
 		}
 		artifact.Expired = true
-		if err := s.store.Keep(ctx, holdfast.Change{Artifacts: []holdfast.Artifact{artifact}}); err != nil {
+		if err := s.store.Apply(ctx, store.Change{Artifacts: []store.Artifact{artifact}}); err != nil {
 			s.Fatal(err)
 		}
 		return
@@ -170,8 +171,8 @@ func (s *scene) purges(id holdfast.ID) {
 	for _, name := range []string{artifactSource, artifactResult} {
 		s.loses(id, name)
 	}
-	rule := holdfast.Retain{Name: "now", Owner: s.job(id).Owner, State: holdfast.Complete}
-	if _, err := s.store.Purge(context.Background(), holdfast.Purge{Rules: []holdfast.Retain{rule}, Scan: 1000}); err != nil {
+	rule := store.RetentionRule{Name: "now", Owner: s.job(id).Owner, State: holdfast.Complete}
+	if _, err := s.store.Purge(context.Background(), store.Purge{Rules: []store.RetentionRule{rule}, Scan: 1000}); err != nil {
 		s.Fatal(err)
 	}
 }

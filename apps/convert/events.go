@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/sse"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // streamedEvents are the events that a page shows. The store always writes events of people's actions, such as a manual retry.
 var streamedEvents = []string{
-	holdfast.EventQueued, holdfast.EventProcessing, holdfast.EventReclaimed, holdfast.EventRetry, holdfast.EventReturned,
-	holdfast.EventComplete, holdfast.EventFailed, holdfast.EventExpired, holdfast.EventCancelled,
+	store.EventQueued, store.EventProcessing, store.EventReclaimed, store.EventRetry, store.EventReleased,
+	store.EventComplete, store.EventFailed, store.EventExpired, store.EventCancelled,
 }
 
 // newFeed returns the handler behind GET /api/events. It registers a listener, so that the store writes these events from now on, before the first client connects. The
@@ -23,7 +23,7 @@ var streamedEvents = []string{
 func (a *app) newFeed() (*sse.Handler, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := a.jobs.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "convert", Events: streamedEvents}}}); err != nil {
+	if err := a.jobs.Apply(ctx, store.Change{Listen: []store.Listener{{Name: "convert", Events: streamedEvents}}}); err != nil {
 		return nil, err
 	}
 	return sse.New(ownerFeed{a.jobs, &a.set}, sse.Config{Source: "/convert", Log: a.log, Owner: func(r *http.Request) (string, bool) {
@@ -55,12 +55,12 @@ func (f *webHandler) follow(w http.ResponseWriter, r *http.Request, owner string
 
 // An ownerFeed is the feed as owners may see it: job, event, time and public code. Details for engineers and operators are removed.
 type ownerFeed struct {
-	holdfast.Store
+	store.Store
 	set *settings
 }
 
 // Feed returns the events after a number.
-func (o ownerFeed) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (o ownerFeed) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
 	feed, err := o.Store.Feed(ctx, after, limit)
 	for i := range feed.Events {
 		e := &feed.Events[i]

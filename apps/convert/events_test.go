@@ -136,7 +136,7 @@ func TestAManualRetryAndAnExpirySendEvents(t *testing.T) {
 	c.asks("POST", "/api/jobs/"+id.String()+"/retry").is(202, "")
 	s.until("it completes", func() bool { return l.heard("complete", id) })
 	s.until("the expiry is heard", func() bool {
-		if err := s.desk.RunDuty(t.Context(), "artifacts", ops.By{Actor: "test"}); err != nil {
+		if err := s.operator.RunDuty(t.Context(), "artifacts", ops.Actor{Name: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Contains(l.text(), "expired")

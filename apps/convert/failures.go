@@ -240,8 +240,8 @@ func (a *app) watchGateway(ctx context.Context) error {
 		}
 		pause(ctx, time.Second)
 	}
-	if b, err := a.desk.Breaker(ctx, dependencyGateway); ctx.Err() != nil || err != nil || b.State.Refuses() || b.State.Forced() {
+	if b, err := a.operator.Breaker(ctx, dependencyGateway); ctx.Err() != nil || err != nil || b.State.Refuses() || b.State.Forced() {
 		return err
 	}
-	return a.desk.OpenBreaker(ctx, dependencyGateway, ops.By{Actor: "health watch", Reason: errNoConnection.Error()})
+	return a.operator.OpenBreaker(ctx, dependencyGateway, ops.Actor{Name: "health watch", Reason: errNoConnection.Error()})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // defaultSettings returns the settings of an empty environment.
@@ -50,11 +51,11 @@ func rulesOf(t testing.TB, set settings) failure.Rules {
 // after returns the verdict on a conversion whose n-th attempt ended with an error.
 func after(t testing.TB, set settings, n int, err error, roll float64) failure.Verdict {
 	t.Helper()
-	lease := holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "conversion", Failures: n - 1, Generation: 1}}
+	lease := store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "conversion", Failures: n - 1, Generation: 1}}
 	return failure.Decide(rulesOf(t, set), lease, failure.Outcome{Event: failure.Returned, Err: err, Roll: roll})
 }
 
-func answered(n int) error { return gatewayError{failure.HTTPError(n, "", nil)} }
+func answered(n int) error { return gatewayError{&failure.HTTPError{Status: n}} }
 
 var errTrouble = errors.New("some trouble")
 
@@ -197,7 +198,7 @@ func TestAStorageErrorIsRetriedOnce(t *testing.T) {
 func TestRetryAfterIsHonouredAndCapped(t *testing.T) {
 	set := defaultSettings(t)
 	for header, want := range map[string]time.Duration{"30": 30 * time.Second, "1": 5 * time.Second, "86400": time.Hour, "soon": 5 * time.Second} {
-		v := after(t, set, 1, gatewayError{failure.HTTPError(503, header, nil)}, 0)
+		v := after(t, set, 1, gatewayError{failure.NewHTTPError(503, http.Header{"Retry-After": {header}}, nil)}, 0)
 		expect(t, "Retry-After "+header, v.Delay, want)
 	}
 }
@@ -209,11 +210,11 @@ func TestTheBreakerOpensAtItsThresholdAndClosesByProbes(t *testing.T) {
 	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
-	calls := func(s breaker.Circuit, good, bad int) breaker.Circuit {
+	calls := func(s breaker.Snapshot, good, bad int) breaker.Snapshot {
 		s, _ = cfg.Observe(s, breaker.Observation{Calls: good + bad, Failures: bad, Code: codeGW5XX}, now)
 		return s
 	}
-	nine := calls(breaker.Circuit{}, 11, 9)
+	nine := calls(breaker.Snapshot{}, 11, 9)
 	expect(t, "9 of 20", nine.State, breaker.Closed)
 	open := calls(nine, 0, 1)
 	expect(t, "10 of 20", open.State, breaker.Open)
@@ -269,12 +270,12 @@ func TestAnAPIErrorHasCodeLineAndStatusAndNeverItsCause(t *testing.T) {
 		{apiError{code: "POISON", status: 503, line: "Busy.", after: 1500 * time.Millisecond}, 503, map[string]any{"error_code": "UNKNOWN", "error_message": "Busy."}, "2"},
 		{secret, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
 		{nil, 500, map[string]any{"error_code": "UNKNOWN", "error_message": "Something unexpected went wrong."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrNotFound, Message: "x"}, 404, map[string]any{"error_code": "UNKNOWN", "error_message": "There is no such file. Check the link, or go back to your list of files."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrPurged, Message: "x"}, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
+		{&holdfast.Error{Err: holdfast.ErrNotFound, Message: "x"}, 404, map[string]any{"error_code": "UNKNOWN", "error_message": "There is no such file. Check the link, or go back to your list of files."}, ""},
+		{&holdfast.Error{Err: holdfast.ErrPurged, Message: "x"}, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
 		{blob.ErrNotFound, 404, map[string]any{"error_code": "EXPIRED", "error_message": "File was removed by retention. Re-upload to regenerate."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrConflict, Message: "x"}, 409, map[string]any{"error_code": "NOT_READY", "error_message": "Conversion not finished yet."}, ""},
-		{&holdfast.Error{Kind: holdfast.ErrThrottled, RetryAfter: 3 * time.Second}, 429, map[string]any{"error_code": "UNKNOWN", "error_message": "Too many requests. Please try again in a few seconds."}, "3"},
-		{&holdfast.Error{Kind: holdfast.ErrUnavailable, Cause: secret}, 503, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. Please try again in a few seconds."}, "5"},
+		{&holdfast.Error{Err: holdfast.ErrConflict, Message: "x"}, 409, map[string]any{"error_code": "NOT_READY", "error_message": "Conversion not finished yet."}, ""},
+		{&holdfast.Error{Err: holdfast.ErrThrottled, RetryAfter: 3 * time.Second}, 429, map[string]any{"error_code": "UNKNOWN", "error_message": "Too many requests. Please try again in a few seconds."}, "3"},
+		{&holdfast.Error{Err: holdfast.ErrUnavailable, Cause: secret}, 503, map[string]any{"error_code": "IO_ERROR", "error_message": "Temporary storage issue. Please try again in a few seconds."}, "5"},
 	}
 	a := &app{set: defaultSettings(t)}
 	for _, c := range cases {

@@ -8,24 +8,25 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // keepSource records the PDF of a job in the store, which starts its retention period. keepResult does so for its XML (C12).
 func (a *app) keepSource(ctx context.Context, id holdfast.ID, key string, size int64) error {
-	return a.keepFile(ctx, holdfast.Artifact{Job: id, Name: artifactSource, Ref: key, Size: size, ExpireIn: a.set.KeepSource})
+	return a.keepFile(ctx, store.Artifact{Job: id, Name: artifactSource, Ref: key, Size: size, ExpireIn: a.set.KeepSource})
 }
 
 func (a *app) keepResult(ctx context.Context, id holdfast.ID, key string, size int64) error {
-	return a.keepFile(ctx, holdfast.Artifact{Job: id, Name: artifactResult, Ref: key, Size: size, ExpireIn: a.set.KeepResult})
+	return a.keepFile(ctx, store.Artifact{Job: id, Name: artifactResult, Ref: key, Size: size, ExpireIn: a.set.KeepResult})
 }
 
-func (a *app) keepFile(ctx context.Context, file holdfast.Artifact) error {
-	return a.jobs.Keep(ctx, holdfast.Change{Artifacts: []holdfast.Artifact{file}})
+func (a *app) keepFile(ctx context.Context, file store.Artifact) error {
+	return a.jobs.Apply(ctx, store.Change{Artifacts: []store.Artifact{file}})
 }
 
 // expire deletes a file whose retention period is over. The PDF of a job that has not ended is kept; the sweep deletes it after the end of the job. So a gateway outage
 // that is longer than the retention period loses no conversion.
-func (a *app) expire(ctx context.Context, file holdfast.Artifact) error {
+func (a *app) expire(ctx context.Context, file store.Artifact) error {
 	switch file.Name {
 	case artifactSource:
 		if live, err := a.isLive(ctx, file.Job); live || err != nil {
@@ -68,7 +69,7 @@ func (a *app) filesOf(ctx context.Context, job holdfast.Job, verify bool) (jobFi
 	if job.Kind != (Conversion{}).Kind() {
 		return f, nil
 	}
-	kept, err := a.jobs.Artifacts(ctx, holdfast.ArtifactFilter{Job: job.ID})
+	kept, err := a.jobs.Artifacts(ctx, store.ArtifactFilter{Job: job.ID})
 	if err != nil {
 		return f, err
 	}
@@ -87,7 +88,7 @@ func (a *app) filesOf(ctx context.Context, job holdfast.Job, verify bool) (jobFi
 
 // recordedState returns the state of a file as the store has it. A file past its retention period counts as expired, although it may take some seconds until it is
 // deleted. A file without a record counts as available; the sweep will record it.
-func recordedState(kept []holdfast.Artifact, name string, now time.Time) fileState {
+func recordedState(kept []store.Artifact, name string, now time.Time) fileState {
 	f := fileState{State: fileAvailable}
 	if i := indexOf(kept, name); i >= 0 {
 		f.Size, f.ExpireAt = kept[i].Size, kept[i].ExpireAt
@@ -98,7 +99,7 @@ func recordedState(kept []holdfast.Artifact, name string, now time.Time) fileSta
 	return f
 }
 
-func indexOf(kept []holdfast.Artifact, name string) int {
+func indexOf(kept []store.Artifact, name string) int {
 	for i := range kept {
 		if kept[i].Name == name {
 			return i

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A shelf is a scene whose files can be given an older time, in a folder or a bucket.
@@ -73,7 +74,7 @@ func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
 func (s *shelf) old() {
 	s.Helper()
 	body, _ := json.Marshal(sweepState{Since: time.Now().AddDate(-1, 0, 0)})
-	if err := s.store.Keep(s.Context(), holdfast.Change{Records: []holdfast.Record{{Room: roomSweep, Name: nameSweep, Body: body}}}); err != nil {
+	if err := s.store.Apply(s.Context(), store.Change{Records: []store.Record{{Namespace: roomSweep, Name: nameSweep, Body: body}}}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -200,11 +201,11 @@ func TestTheSourceOfALiveJobIsKeptBeyondItsRetention(t *testing.T) {
 func TestOnlyTheFilesOfTheJobItselfExpire(t *testing.T) {
 	s := newScene(t, "")
 	mine, other := s.enters(1), s.enters(2)
-	forged := holdfast.Artifact{Job: holdfast.NewID(), Name: artifactSource, Ref: sourceKey(other)}
+	forged := store.Artifact{Job: holdfast.NewID(), Name: artifactSource, Ref: sourceKey(other)}
 	if err := s.expire(t.Context(), forged); err != nil {
 		t.Error(err)
 	}
-	if err := s.expire(t.Context(), holdfast.Artifact{Job: mine, Name: "logs", Ref: sourceKey(mine)}); err == nil || !strings.Contains(err.Error(), "logs") {
+	if err := s.expire(t.Context(), store.Artifact{Job: mine, Name: "logs", Ref: sourceKey(mine)}); err == nil || !strings.Contains(err.Error(), "logs") {
 		t.Errorf("a file that is not ours: %v", err)
 	}
 	if left := filesIn(t, s.set.Uploads); len(left) != 2 {
@@ -216,7 +217,7 @@ func TestOnlyTheFilesOfTheJobItselfExpire(t *testing.T) {
 func TestAFileCountsAsExpiredBeforeItIsDeleted(t *testing.T) {
 	now := time.Now()
 	for left, want := range map[time.Duration]string{-time.Second: fileExpired, 0: fileExpired, time.Second: fileAvailable} {
-		kept := []holdfast.Artifact{{Name: artifactSource}, {Name: artifactResult, ExpireAt: now.Add(left)}}
+		kept := []store.Artifact{{Name: artifactSource}, {Name: artifactResult, ExpireAt: now.Add(left)}}
 		expect(t, fmt.Sprint("with ", left, " left"), recordedState(kept, artifactResult, now).State, want)
 		expect(t, "without an end", recordedState(kept, artifactSource, now).State, fileAvailable)
 	}

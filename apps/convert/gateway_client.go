@@ -77,13 +77,11 @@ func gatewayFailure(response *http.Response) error {
 	if json.Unmarshal(text, &body) != nil {
 		body.Message = string(text)
 	}
-	date, _ := http.ParseTime(response.Header.Get("Date"))
 	var cause error
 	if body.Message != "" {
 		cause = errors.New(body.Message)
 	}
-	err := failure.HTTPErrorAt(response.StatusCode, response.Header.Get("Retry-After"), date, cause)
-	err = failure.With(err, "gateway_http_status", strconv.Itoa(response.StatusCode))
+	err := failure.With(failure.NewHTTPError(response.StatusCode, response.Header, cause), "gateway_http_status", strconv.Itoa(response.StatusCode))
 	if body.Code != "" {
 		err = failure.With(err, "gateway_code", body.Code)
 	}
@@ -108,7 +106,7 @@ func displayable(message string) string {
 
 // probeGateway is the breaker's health probe: while the breaker is open it checks the gateway, so that no job is spent on it. It fails until the cooldown is over.
 func (a *app) probeGateway(ctx context.Context) error {
-	b, err := a.desk.Breaker(ctx, dependencyGateway)
+	b, err := a.operator.Breaker(ctx, dependencyGateway)
 	if err == nil && time.Since(b.Since) < a.set.CircuitCooldown {
 		err = errors.New("the breaker opened a moment ago: waiting for CIRCUIT_COOLDOWN_MS")
 	}

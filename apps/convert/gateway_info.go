@@ -155,7 +155,7 @@ func (a *app) readBreaker(ctx context.Context) (Gateway, error) {
 	if a.set.FailFast {
 		now.Mode = "fail-fast"
 	}
-	b, err := a.desk.Breaker(ctx, dependencyGateway)
+	b, err := a.operator.Breaker(ctx, dependencyGateway)
 	if errors.Is(err, holdfast.ErrNotFound) { // no call was made yet
 		return now, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/internal/config"
 )
 
 // stdinLifeline is an environment variable. A gateway that has it set stops at the end of its standard input, that is, when its parent process has ended for any reason.

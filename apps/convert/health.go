@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
@@ -109,7 +110,7 @@ func writable(ctx context.Context, files blob.Store, key func(holdfast.ID) strin
 
 // A countingStore is a store that counts new jobs in the metrics.
 type countingStore struct {
-	holdfast.Store
+	store.Store
 	by *telemetry.Metrics
 }
 
@@ -118,7 +119,7 @@ func (c countingStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]
 	receipts, err := c.Store.Enqueue(ctx, drafts)
 	for i, r := range receipts {
 		if !r.Existing {
-			c.by.Enqueued(drafts[i : i+1])
+			c.by.ObserveEnqueue(drafts[i : i+1])
 		}
 	}
 	return receipts, err
@@ -126,9 +127,9 @@ func (c countingStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]
 
 // withMetrics counts the attempts of an engine, and still calls the Ended hook of the config.
 func (a *app) withMetrics(cfg engine.Config) engine.Config {
-	next := cfg.Ended
-	cfg.Ended = func(end engine.End) {
-		a.metrics.Ended(end)
+	next := cfg.OnAttemptEnd
+	cfg.OnAttemptEnd = func(end engine.AttemptEnd) {
+		a.metrics.ObserveAttempt(end)
 		if next != nil {
 			next(end)
 		}

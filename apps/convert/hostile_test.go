@@ -253,7 +253,7 @@ func TestHostileUploadsGetAClearAnswerAndLeaveNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) { d.suffers(t, cases[name]) })
 	}
 	d.quiet(t)
-	if findings, err := d.jobs.Audit(t.Context()); err != nil || len(findings) != 0 {
+	if findings, err := d.jobs.CheckIntegrity(t.Context()); err != nil || len(findings) != 0 {
 		t.Error(findings, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -64,7 +65,7 @@ func (a *app) ownJobs(ctx context.Context, owner string, l listQuery) ([]view, s
 	if owner == "" { // an empty owner in the filter would match every owner
 		return nil, "", notYours
 	}
-	filter := holdfast.Filter{Owner: owner, State: l.Status, Limit: cmp.Or(l.Limit, defaultLimit), Cursor: l.Cursor}
+	filter := store.Filter{Owner: owner, State: l.Status, Limit: cmp.Or(l.Limit, defaultLimit), Cursor: l.Cursor}
 	if l.Status != "" && l.Status != holdfast.Failed {
 		filter.Kind = Conversion{}.Kind() // a refusal counts as failed even before the engine has run it
 	}
@@ -86,7 +87,7 @@ func (a *app) ownJobs(ctx context.Context, owner string, l listQuery) ([]view, s
 // addRefusals adds refusals that the engine has not run yet to the first page of failed jobs. They are among the newest: engines run them within a moment.
 func (a *app) addRefusals(ctx context.Context, owner string, jobs []holdfast.Job) ([]holdfast.Job, error) {
 	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing} {
-		waiting, _, err := a.jobs.Jobs(ctx, holdfast.Filter{Owner: owner, Kind: Refusal{}.Kind(), State: state, Limit: defaultLimit})
+		waiting, _, err := a.jobs.Jobs(ctx, store.Filter{Owner: owner, Kind: Refusal{}.Kind(), State: state, Limit: defaultLimit})
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +139,7 @@ func (a *app) ownJob(ctx context.Context, owner, text string) (holdfast.Job, err
 
 // purgedError returns the answer for a job of which only a tombstone is left.
 func (a *app) purgedError(ctx context.Context, owner string, id holdfast.ID) error {
-	tombstones, _, err := a.jobs.Tombstones(ctx, holdfast.TombstoneFilter{Job: id})
+	tombstones, _, err := a.jobs.Tombstones(ctx, store.TombstoneFilter{Job: id})
 	switch {
 	case err != nil:
 		return err
@@ -173,7 +174,7 @@ func (a *app) retryJob(ctx context.Context, owner, id, request string) (view, er
 	case kept.Source.State != fileAvailable:
 		return view{}, removed
 	}
-	ahead, err := a.desk.Retry(ctx, holdfast.Intervention{Job: job.ID, Owner: owner, Actor: owner, Reason: "requested by its owner", Request: request})
+	ahead, err := a.operator.Retry(ctx, store.Intervention{Job: job.ID, Owner: owner, Actor: owner, Reason: "requested by its owner", Request: request})
 	if err != nil {
 		return view{}, a.retryError(ctx, job, err)
 	}
@@ -189,7 +190,7 @@ func (a *app) retryJob(ctx context.Context, owner, id, request string) (view, er
 func (a *app) retryError(ctx context.Context, job holdfast.Job, err error) error {
 	refused := (*holdfast.Error)(nil)
 	switch {
-	case !errors.As(err, &refused) || refused.Kind != holdfast.ErrConflict:
+	case !errors.As(err, &refused) || refused.Err != holdfast.ErrConflict:
 		return err
 	case !refused.Job.IsZero() && refused.Job != job.ID:
 		return apiError{code: codeNotReady, id: refused.Job, line: "This file is already being converted by another job."}

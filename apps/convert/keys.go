@@ -34,7 +34,7 @@ func keys(ctx context.Context, set settings, args []string, out io.Writer, log *
 	case verb == "list" && len(args) == 0:
 		return a.listKeys(ctx, out)
 	case verb == "revoke" && len(args) == 1:
-		if err := a.desk.RevokeKey(ctx, args[0], ops.By{Actor: actor(), Reason: "convert key revoke"}); err != nil {
+		if err := a.operator.RevokeKey(ctx, args[0], ops.Actor{Name: actor(), Reason: "convert key revoke"}); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "Key %s is revoked.\n", args[0])
@@ -44,7 +44,7 @@ func keys(ctx context.Context, set settings, args []string, out io.Writer, log *
 }
 
 func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error {
-	var request apikey.Order
+	var request apikey.Request
 	var scope string
 	flags := flag.NewFlagSet("key create", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the returned error contains it
@@ -56,7 +56,7 @@ func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error
 		return errors.Join(err, fmt.Errorf("key create --name NAME: %w", errUsage))
 	}
 	request.Scope = apikey.Scope(scope)
-	made, text, err := a.desk.MakeKey(ctx, request, ops.By{Actor: actor(), Reason: "convert key create"})
+	made, text, err := a.operator.CreateKey(ctx, request, ops.Actor{Name: actor(), Reason: "convert key create"})
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error
 }
 
 func (a *app) listKeys(ctx context.Context, out io.Writer) error {
-	all, err := a.desk.Keys(ctx)
+	all, err := a.operator.Keys(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *app) listKeys(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(table, "ID\tNAME\tSCOPE\tOWNER\tGOOD")
 	for _, k := range all {
 		good := "yes"
-		if !k.Good(time.Now()) {
+		if !k.Valid(time.Now()) {
 			good = "no"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Owner, good)

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/ops"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A slowGateway answers in two pieces, some time apart, so that there is always a worker in the middle of a conversion or of writing its result. What it answers
@@ -329,12 +329,12 @@ func (f *fleet) account(c *crowd, url string) {
 	if url == "" {
 		url = strings.TrimPrefix(f.env[1], "DATABASE_URL=")
 	}
-	jobs, err := store.Open(t.Context(), url)
+	jobs, err := anystore.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer jobs.Close()
-	if report, err := ops.New(jobs, ops.Config{}).Doctor(t.Context()); err != nil || !report.Healthy {
+	if report, err := ops.New(jobs, ops.Config{}).CheckIntegrity(t.Context()); err != nil || !report.Healthy {
 		t.Errorf("the store is not well: %+v, %v", report, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A7: new sessions do not make a visitor's uploads more.
@@ -80,8 +80,8 @@ func TestOneVisitorCannotUseAllSlots(t *testing.T) {
 
 func TestBadKeysAreSlowedAndGoodOnesAreNot(t *testing.T) {
 	s := newScene(t, "")
-	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
-	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
+	_, good := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "bob"})
+	_, unknown := apikey.New(apikey.Request{Name: "x", Scope: apikey.Admin}, time.Now())
 	for _, bad := range []string{"Bearer " + unknown, "Bearer nonsense", "Basic x"} {
 		s.badKeys = newRates(badKeysPerMinute)
 		last := 0
@@ -156,7 +156,7 @@ func TestBehindATrustedProxyTheVisitorsAddressCounts(t *testing.T) {
 
 // All processes on one store know each other's sessions.
 func TestTheSessionKeyIsCreatedOncePerStore(t *testing.T) {
-	jobs, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "jobs.db"))
+	jobs, err := anystore.Open(context.Background(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

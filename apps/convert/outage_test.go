@@ -114,7 +114,7 @@ func TestTheWatchLeavesAForcedBreakerAlone(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works()
 		s.becomes(s.enters(0), holdfast.Complete)
-		if err := s.desk.ForceBreaker(context.Background(), dependencyGateway, false, ops.By{Actor: "me", Reason: "I know better"}); err != nil {
+		if err := s.operator.ForceBreaker(context.Background(), dependencyGateway, false, ops.Actor{Name: "me", Reason: "I know better"}); err != nil {
 			s.Fatal(err)
 		}
 		s.gateway.stops()

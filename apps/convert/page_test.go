@@ -17,6 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A visitor looks at the queue page of a scene in a real browser.
@@ -180,7 +181,7 @@ func TestAnUploadShowsItsProgressAndCanBeStopped(t *testing.T) {
 	v.See("#empty", "Nothing here yet.")
 	close(slow.rest)
 	s.until("nothing of it is left", func() bool { return len(filesIn(t, s.set.Uploads)) == 0 })
-	jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{})
+	jobs, _, err := s.store.Jobs(context.Background(), store.Filter{})
 	if err != nil || len(jobs) != 0 {
 		t.Errorf("a stopped upload left %v, %v", jobs, err)
 	}

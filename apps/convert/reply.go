@@ -118,7 +118,7 @@ func (f *webHandler) finish(a *reply, r *http.Request) {
 		level = slog.LevelInfo // a change, or an error
 	}
 	f.log.Log(r.Context(), level, "request", "event", "request", "request_id", a.id, "method", r.Method, "path", pathOf(r), "status", a.status, "duration_ms", took.Milliseconds())
-	f.metrics.Asked(routeOf(r), a.status, took)
+	f.metrics.ObserveRequest(routeOf(r), a.status, took)
 	if panicked != nil {
 		panic(panicked)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -36,7 +37,7 @@ type scene struct {
 	*testing.T
 	*app
 	set     settings
-	store   holdfast.Store
+	store   store.Store
 	faulty  *storetest.Faulty
 	gateway *script
 	bubble  bool // time is the bubble's own
@@ -121,7 +122,7 @@ func (s *scene) end() {
 
 func (s *scene) sound() {
 	s.Helper()
-	findings, err := s.store.Audit(context.Background())
+	findings, err := s.store.CheckIntegrity(context.Background())
 	if err != nil {
 		s.Errorf("audit: %v", err)
 	}
@@ -229,7 +230,7 @@ func (s *scene) job(id holdfast.ID) holdfast.Job {
 	return job
 }
 
-func (s *scene) attempts(id holdfast.ID) []holdfast.Attempt {
+func (s *scene) attempts(id holdfast.ID) []store.Attempt {
 	s.Helper()
 	history, err := s.store.History(context.Background(), id)
 	if err != nil {
@@ -267,7 +268,7 @@ func (s *scene) until(what string, true func() bool) {
 // breaker returns the state of the gateway's breaker: closed when there is no record.
 func (s *scene) breaker() string {
 	s.Helper()
-	all, err := s.desk.Breakers(context.Background())
+	all, err := s.operator.Breakers(context.Background())
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The acceptance checks of document 000, section 11, as far as they do not need the API: the tests of the API are in api_test.go.
@@ -84,7 +85,7 @@ func TestSeed000FailFastFailsJobsAtOnceAndAManualRetrySucceedsLater(t *testing.T
 // retries asks for a manual retry, as the file's owner.
 func (s *scene) retries(id holdfast.ID) {
 	s.Helper()
-	if _, err := s.desk.Retry(context.Background(), holdfast.Intervention{Job: id, Owner: "session:test", Actor: "owner"}); err != nil {
+	if _, err := s.operator.Retry(context.Background(), store.Intervention{Job: id, Owner: "session:test", Actor: "owner"}); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The tests of document 001, section 5, and its exit criteria, section 6, as far as they do not need the API. The units of section 5 (backoff,
@@ -137,12 +138,12 @@ func TestSeed001TheClaimSkipsJobsThatAreNotDue(t *testing.T) {
 		s := newScene(t, address)
 		later := s.enters(1, func(d *holdfast.Draft) { d.Delay = time.Hour })
 		now := s.enters(2)
-		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "another", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
+		leases, err := s.store.Claim(context.Background(), store.Claim{Worker: "another", Queues: []string{queueConvert}, Limit: 10, Start: 10, Lease: time.Minute})
 		if err != nil || len(leases) != 1 || leases[0].ID != now {
 			t.Errorf("claimed %v, %v; want only what is due, and not %s", leases, err, later)
 		}
-		answers, err := s.store.Settle(context.Background(), []holdfast.Settlement{{
-			Batch: leases[0].Batch, Job: now, Token: leases[0].Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt,
+		answers, err := s.store.Settle(context.Background(), []store.Settlement{{
+			Batch: leases[0].Batch, Job: now, Token: leases[0].Token, To: holdfast.Queued, Charge: store.ChargeRelease,
 		}})
 		if err != nil || answers[0] != nil {
 			t.Error(err, answers)
@@ -237,7 +238,7 @@ func TestSeed001ALongCallKeepsItsLease(t *testing.T) {
 		expect(s, "extended at every look", renewed, 15)
 		job := s.becomes(id, holdfast.Complete)
 		expect(s, "calls", len(s.gateway.calls()), 1)
-		expect(s, "lost", job.Crashes+job.Failures+job.Interrupts, 0)
+		expect(s, "lost", job.Crashes+job.Failures+job.Releases, 0)
 		_ = first
 		s.oneXML(id)
 	}, func(set *settings) { set.GatewayTimeout = 10 * time.Minute })
@@ -308,7 +309,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 		id := s.enters(1)
 		s.becomes(id, holdfast.Failed)
 		retry := func(owner string) error {
-			_, err := s.desk.Retry(context.Background(), holdfast.Intervention{Job: id, Owner: owner, Actor: owner})
+			_, err := s.operator.Retry(context.Background(), store.Intervention{Job: id, Owner: owner, Actor: owner})
 			return err
 		}
 		if err := retry("session:other"); !errors.Is(err, holdfast.ErrNotFound) {
@@ -337,7 +338,7 @@ func TestSeed001AManualRetryIsForOwnersAndNeedsThePDF(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.becomes(refused.ID, holdfast.Failed)
-		if _, err := s.desk.Retry(context.Background(), holdfast.Intervention{Job: refused.ID, Actor: "x"}); !errors.Is(err, holdfast.ErrConflict) {
+		if _, err := s.operator.Retry(context.Background(), store.Intervention{Job: refused.ID, Actor: "x"}); !errors.Is(err, holdfast.ErrConflict) {
 			t.Errorf("a file that was never taken: %v", err)
 		}
 	})

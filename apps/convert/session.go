@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/limit"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -118,10 +118,10 @@ const (
 )
 
 // decoy is compared with unknown keys, so that refusing one takes as long as refusing a known one.
-var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
+var decoy, _ = apikey.New(apikey.Request{Name: "decoy"}, time.Time{})
 
 // open returns a valid key, or badKey. A key that is not in the cache may have been created a moment ago: then the keys are read again.
-func (k *keyCache) open(ctx context.Context, from holdfast.Keeper, id, secret string) (apikey.Key, error) {
+func (k *keyCache) open(ctx context.Context, from store.Maintainer, id, secret string) (apikey.Key, error) {
 	now := time.Now()
 	known, err := k.since(ctx, from, now.Add(-keyCacheMaxAge))
 	if err == nil && known.keys[id].ID == "" {
@@ -134,7 +134,7 @@ func (k *keyCache) open(ctx context.Context, from holdfast.Keeper, id, secret st
 	if !there {
 		found = decoy
 	}
-	if opens := found.Opens(secret, time.Now().Add(known.ahead)); !opens || !there {
+	if opens := found.Accepts(secret, time.Now().Add(known.ahead)); !opens || !there {
 		return apikey.Key{}, badKey
 	}
 	return found, nil
@@ -147,7 +147,7 @@ func (k *keyCache) knows(id string) bool {
 }
 
 // since returns a snapshot whose read began at the given time or later. Concurrent callers share one read.
-func (k *keyCache) since(ctx context.Context, from holdfast.Keeper, at time.Time) (*keySnapshot, error) {
+func (k *keyCache) since(ctx context.Context, from store.Maintainer, at time.Time) (*keySnapshot, error) {
 	if last := k.last.Load(); last != nil && !last.begun.Before(at) {
 		return last, nil
 	}
@@ -167,7 +167,7 @@ func (k *keyCache) since(ctx context.Context, from holdfast.Keeper, at time.Time
 		}
 	}
 	fresh := &keySnapshot{keys: map[string]apikey.Key{}, begun: time.Now()}
-	records, err := from.Records(ctx, apikey.Room)
+	records, err := from.Records(ctx, apikey.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A sessionKey signs session cookies. A cookie without a valid signature is replaced by a new session.
@@ -51,7 +52,7 @@ type sessionKeyCache struct {
 // The record of the store that contains the key.
 const sessionKeyRoom, sessionKeyName = "convert", "session-seal"
 
-func (k *sessionKeyCache) read(ctx context.Context, from holdfast.Keeper) (sessionKey, error) {
+func (k *sessionKeyCache) read(ctx context.Context, from store.Maintainer) (sessionKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.key == nil {
@@ -76,7 +77,7 @@ func (k *sessionKeyCache) read(ctx context.Context, from holdfast.Keeper) (sessi
 		if err != nil {
 			return nil, err
 		}
-		err = from.Keep(ctx, holdfast.Change{Records: []holdfast.Record{{Room: sessionKeyRoom, Name: sessionKeyName, Body: body}}})
+		err = from.Apply(ctx, store.Change{Records: []store.Record{{Namespace: sessionKeyRoom, Name: sessionKeyName, Body: body}}})
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) { // another process created it first: read that one
 			return nil, err
 		}

@@ -101,10 +101,10 @@ func TestACookieOfATLSRequestIsSecure(t *testing.T) {
 }
 
 // makes creates a key and returns the header to send.
-func (s *scene) makes(o apikey.Order) (id, header string) {
+func (s *scene) makes(o apikey.Request) (id, header string) {
 	s.Helper()
 	o.Name = "test"
-	k, text, err := s.desk.MakeKey(context.Background(), o, ops.By{Actor: "test"})
+	k, text, err := s.operator.CreateKey(context.Background(), o, ops.Actor{Name: "test"})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		for _, c := range []struct {
-			order       apikey.Order
+			order       apikey.Request
 			looks, acts bool
 		}{
-			{apikey.Order{Scope: apikey.Viewer, Owner: "bob"}, true, false}, {apikey.Order{Scope: apikey.Operator, Owner: "bob"}, true, true}, {apikey.Order{Scope: apikey.Viewer}, true, false},
-			{apikey.Order{Scope: apikey.Operator}, true, true}, {apikey.Order{Scope: apikey.Admin}, true, true}, {apikey.Order{Scope: apikey.Worker}, false, false},
+			{apikey.Request{Scope: apikey.Viewer, Owner: "bob"}, true, false}, {apikey.Request{Scope: apikey.Operator, Owner: "bob"}, true, true}, {apikey.Request{Scope: apikey.Viewer}, true, false},
+			{apikey.Request{Scope: apikey.Operator}, true, true}, {apikey.Request{Scope: apikey.Admin}, true, true}, {apikey.Request{Scope: apikey.Worker}, false, false},
 		} {
 			id, header := s.makes(c.order)
 			want := c.order.Owner
@@ -138,8 +138,8 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 
 func TestAnInvalidKeyIsRefusedAndStartsNoSession(t *testing.T) {
 	s := newScene(t, "")
-	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
-	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
+	_, good := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "bob"})
+	_, unknown := apikey.New(apikey.Request{Name: "x", Scope: apikey.Admin}, time.Now())
 	session, _ := newSession()
 	for _, given := range [][]string{
 		{""}, {"Bearer"}, {"Bearer "}, {"Basic dXNlcjpwYXNz"}, {strings.TrimPrefix(good, "Bearer ")}, {good + "0"}, {good[:len(good)-1]}, {"Bearer " + unknown}, {good, good}, {"Bearer hf_a_b_c"},
@@ -157,21 +157,21 @@ func TestAnInvalidKeyIsRefusedAndStartsNoSession(t *testing.T) {
 
 func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 	tell(t, func(s *scene) {
-		id, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
-		_, brief := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "eve", ExpireIn: time.Minute})
+		id, header := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "bob"})
+		_, brief := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "eve", ExpireIn: time.Minute})
 		for _, h := range []string{header, brief} {
 			if _, _, err := s.visit("POST", carries(h)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.desk.RevokeKey(context.Background(), id, ops.By{Actor: "test"}); err != nil {
+		if err := s.operator.RevokeKey(context.Background(), id, ops.Actor{Name: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Second)
 		if _, _, err := s.visit("POST", carries(header)); apiErrorOf(err).status != http.StatusUnauthorized {
 			t.Errorf("revoked: %v", err)
 		}
-		_, fresh := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "zoe"})
+		_, fresh := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "zoe"})
 		if owner, _, err := s.visit("POST", carries(fresh)); err != nil || owner != "zoe" {
 			t.Errorf("made a moment ago: %q %v", owner, err)
 		}
@@ -184,7 +184,7 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 
 func TestUnreadableKeysAreRefused(t *testing.T) {
 	s := newScene(t, "")
-	_, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
+	_, header := s.makes(apikey.Request{Scope: apikey.Operator, Owner: "bob"})
 	s.faulty.Plan(storetest.Fault{Verb: "Records", Always: true})
 	owner, _, err := s.visit("GET", carries(header))
 	if answer := apiErrorOf(err); owner != "" || !errors.Is(err, holdfast.ErrUnavailable) || answer.status != http.StatusServiceUnavailable {

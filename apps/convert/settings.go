@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/internal/config"
 )
 
 // settings are all settings, read from the environment (C6, 001 section 7).

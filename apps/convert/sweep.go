@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The sweep is a duty. It cleans up files that a crash left between the steps of an upload or a conversion.
@@ -41,7 +42,7 @@ func (a *app) sweep(ctx context.Context) error {
 	b.Results, resultsErr = a.sweepStorage(ctx, a.results, b, artifactResult)
 	record.Body, err = json.Marshal(b)
 	if err == nil {
-		err = a.jobs.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}})
+		err = a.jobs.Apply(ctx, store.Change{Records: []store.Record{record}})
 	}
 	if errors.Is(err, holdfast.ErrConflict) { // another process swept in the meantime: the next round continues from its position
 		err = nil
@@ -49,8 +50,8 @@ func (a *app) sweep(ctx context.Context) error {
 	return errors.Join(uploadsErr, resultsErr, err)
 }
 
-func (a *app) readSweepState(ctx context.Context) (b sweepState, record holdfast.Record, err error) {
-	record = holdfast.Record{Room: roomSweep, Name: nameSweep}
+func (a *app) readSweepState(ctx context.Context) (b sweepState, record store.Record, err error) {
+	record = store.Record{Namespace: roomSweep, Name: nameSweep}
 	records, err := a.jobs.Records(ctx, roomSweep)
 	for _, r := range records {
 		if r.Name == nameSweep {
@@ -97,7 +98,7 @@ func (a *app) sweepFile(ctx context.Context, in blob.Store, b sweepState, name s
 	if !ours {
 		return nil
 	}
-	kept, err := a.jobs.Artifacts(ctx, holdfast.ArtifactFilter{Job: id})
+	kept, err := a.jobs.Artifacts(ctx, store.ArtifactFilter{Job: id})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -74,7 +75,7 @@ func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
 		if kept := s.keptNames(id); kept != "" {
 			t.Errorf("%q has a record already: the source is young, and the worker of the job records the result", kept)
 		}
-		if _, err := s.store.Cancel(s.Context(), holdfast.Intervention{Job: id, Actor: "test"}); err != nil {
+		if _, err := s.store.Cancel(s.Context(), store.Intervention{Job: id, Actor: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		s.sweeps()
@@ -87,7 +88,7 @@ func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
 
 func (s *shelf) keptNames(id holdfast.ID) (names string) {
 	s.Helper()
-	kept, err := s.store.Artifacts(s.Context(), holdfast.ArtifactFilter{Job: id})
+	kept, err := s.store.Artifacts(s.Context(), store.ArtifactFilter{Job: id})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestASweepThatFailsDeletesNothing(t *testing.T) {
 	s.old()
 	id := s.unkeeps(1)
 	s.ages(sourceKey(id), 2*time.Hour)
-	for _, verb := range []string{"Records", "Artifacts", "Keep"} {
+	for _, verb := range []string{"Records", "Artifacts", "Apply"} {
 		s.faulty.Plan(storetest.Fault{Verb: verb})
 		if err := s.sweep(t.Context()); err == nil {
 			t.Errorf("the store does not answer %s, and the sweep returns no error", verb)

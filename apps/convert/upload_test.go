@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -109,7 +110,7 @@ func (d *door) files(t testing.TB) []string {
 
 func (d *door) jobsOf(t testing.TB, owner string) []holdfast.Job {
 	t.Helper()
-	jobs, _, err := d.store.Jobs(context.Background(), holdfast.Filter{Owner: owner, Limit: 200})
+	jobs, _, err := d.store.Jobs(context.Background(), store.Filter{Owner: owner, Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,8 +219,8 @@ func TestADuplicateIsReturnedWhileItsResultExists(t *testing.T) {
 		d.becomes(second, holdfast.Complete)
 		expect(t, "created again", upload(true), second)
 
-		gone := holdfast.Artifact{Job: second, Name: artifactResult, Ref: resultKey(second), Expired: true}
-		if err := errors.Join(d.results.Delete(t.Context(), resultKey(second)), d.store.Keep(t.Context(), holdfast.Change{Artifacts: []holdfast.Artifact{gone}})); err != nil {
+		gone := store.Artifact{Job: second, Name: artifactResult, Ref: resultKey(second), Expired: true}
+		if err := errors.Join(d.results.Delete(t.Context(), resultKey(second)), d.store.Apply(t.Context(), store.Change{Artifacts: []store.Artifact{gone}})); err != nil {
 			t.Fatal(err)
 		}
 		d.gateway.says(http.StatusNotAcceptable, `{"code":"INVALID_MAPPING","message":"Unsupported mapping."}`, "Content-Type", "application/json")
@@ -301,7 +302,7 @@ func TestAStoreThatFailsLeavesNoFileAndNoHalfAnswer(t *testing.T) {
 			"once":                         {[]storetest.Fault{{Verb: "Enqueue"}}, 500, 1, 0}, // the refusal could be written
 			"and cannot write the refusal": {[]storetest.Fault{{Verb: "Enqueue", Always: true}}, 500, 0, 0},
 			"after it has done the work":   {[]storetest.Fault{{Verb: "Enqueue", After: true}}, 201, 1, 1},
-			"when the expiry is kept":      {[]storetest.Fault{{Verb: "Keep"}}, 201, 1, 1},
+			"when the expiry is kept":      {[]storetest.Fault{{Verb: "Apply"}}, 201, 1, 1},
 		} {
 			before := len(d.files(t))
 			d.faulty.Plan(c.faults...)
@@ -319,7 +320,7 @@ func TestAStoreThatFailsLeavesNoFileAndNoHalfAnswer(t *testing.T) {
 }
 
 // A blind store writes what it is asked to, and then fails, as it does every read.
-type blind struct{ holdfast.Store }
+type blind struct{ store.Store }
 
 func (b blind) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	_, err := b.Store.Enqueue(ctx, drafts)

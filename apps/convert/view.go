@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The states of a file.
@@ -84,7 +85,7 @@ func (a *app) views(ctx context.Context, jobs []holdfast.Job) ([]view, error) {
 func (a *app) held(ctx context.Context) (bool, error) {
 	holds, err := a.jobs.Holds(ctx)
 	for _, h := range holds {
-		if h.Dependency == dependencyGateway && h.Source == holdfast.SourceBreaker && h.Closed() {
+		if h.Dependency == dependencyGateway && h.Source == store.SourceBreaker && h.Closed() {
 			return true, err
 		}
 	}
@@ -166,7 +167,7 @@ func (a *app) addTimes(ctx context.Context, v *view, job holdfast.Job) error {
 	}
 	moved(job.StartedAt)
 	moved(job.FinishedAt)
-	if job.Generation <= 1 && job.Failures+job.Crashes+job.Interrupts == 0 {
+	if job.Generation <= 1 && job.Failures+job.Crashes+job.Releases == 0 {
 		return nil
 	}
 	h, err := a.jobs.History(ctx, job.ID)

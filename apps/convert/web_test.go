@@ -35,7 +35,7 @@ func TestTheBannerSaysThatJobsWillResume(t *testing.T) {
 		for n := range 5 {
 			ids = append(ids, c.has(s, n))
 		}
-		if err := s.desk.OpenBreaker(t.Context(), dependencyGateway, ops.By{Actor: "test"}); err != nil {
+		if err := s.operator.OpenBreaker(t.Context(), dependencyGateway, ops.Actor{Name: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("the banner", func() bool { g := state(); return g.State == "open" && g.Held == 5 })

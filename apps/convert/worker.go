@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -124,31 +125,31 @@ func (a *app) engineConfig(queues []string) engine.Config {
 			Probe: a.probeGateway, ProbeEvery: a.set.ProbeEvery,
 		}},
 		Retention: a.retention(), RetentionWarning: -1, // users see on the page when their files are deleted
-		Expire: a.expire,
+		DeleteArtifact: a.expire,
 		Duties: []engine.Duty{
-			{Name: "sweep", Beat: sweepInterval, Round: a.sweep},
-			{Name: "gateway", Beat: a.set.ProbeEvery, Round: a.watchGateway},
+			{Name: "sweep", Interval: sweepInterval, Run: a.sweep},
+			{Name: "gateway", Interval: a.set.ProbeEvery, Run: a.watchGateway},
 		},
 	}
 }
 
-func (a *app) conversionKind() engine.Kind {
-	return engine.Kind{Timeout: a.set.GatewayTimeout + storageAllowance, Policy: a.set.policy(), Classify: classify, Dependency: dependencyGateway}
+func (a *app) conversionKind() engine.KindOptions {
+	return engine.KindOptions{Timeout: a.set.GatewayTimeout + storageAllowance, Policy: a.set.policy(), Classify: classify, Dependency: dependencyGateway}
 }
 
-func (a *app) refusalKind() engine.Kind { return engine.Kind{} }
+func (a *app) refusalKind() engine.KindOptions { return engine.KindOptions{} }
 
 // retention returns how long records of jobs are kept (C12). Their files expire earlier.
-func (a *app) retention() []holdfast.Retain {
-	keep := holdfast.Retain{Name: "record", For: a.set.KeepRecord}
+func (a *app) retention() []store.RetentionRule {
+	keep := store.RetentionRule{Name: "record", For: a.set.KeepRecord}
 	if keep.For == 0 {
-		keep.For = holdfast.Forever
+		keep.For = store.Forever
 	}
-	return []holdfast.Retain{keep}
+	return []store.RetentionRule{keep}
 }
 
-// deskConfig returns the configuration for operators. A manual retry is refused if the PDF no longer exists (C5).
-func (a *app) deskConfig() ops.Config {
+// operatorConfig returns the configuration for operators. A manual retry is refused if the PDF no longer exists (C5).
+func (a *app) operatorConfig() ops.Config {
 	taxonomy, err := failure.NewTaxonomy(a.set.codes()...)
 	if err != nil {
 		panic(err) // the codes are constant

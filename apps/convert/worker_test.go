@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // shaky is a file storage that fails when the test says so.
@@ -91,7 +92,7 @@ func TestAPDFBecomesXML(t *testing.T) {
 		expect(t, "XML", text, xmlOf("text", len(samplePDF(1))))
 		want := Result{Key: resultKey(id), Bytes: int64(len(text)), SHA256: sha(text)}
 		expect(t, "result", resultOf(t, job), want)
-		artifacts, err := s.store.Artifacts(context.Background(), holdfast.ArtifactFilter{Job: id})
+		artifacts, err := s.store.Artifacts(context.Background(), store.ArtifactFilter{Job: id})
 		if err != nil || len(artifacts) != 2 {
 			t.Errorf("source and result should be known: %v, %v", artifacts, err)
 		}

@@ -10,16 +10,16 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/client"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A far store is a store behind a server. Both are in this process, so its CPU time includes both ends.
 type far struct {
-	*api.Store
+	*client.Store
 	server *server.Server
 	web    *http.Server
 }
@@ -28,13 +28,13 @@ type far struct {
 var plenty = server.Limits{PerSecond: math.MaxInt32, InFlight: 4096, Running: 4096, Bytes: 1 << 30}
 
 // goFar serves a store on loopback, and connects to it with a key as any worker does.
-func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
-	desk := ops.New(near, ops.Config{})
-	_, text, err := desk.MakeKey(ctx, apikey.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: apikey.Worker}, ops.By{Actor: "bench", Reason: "benchmark over HTTP"})
+func goFar(ctx context.Context, near store.Store) (*far, error) {
+	operator := ops.New(near, ops.Config{})
+	_, text, err := operator.CreateKey(ctx, apikey.Request{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: apikey.Worker}, ops.Actor{Name: "bench", Reason: "benchmark over HTTP"})
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(server.Config{Store: near, Desk: desk, Limits: plenty, Log: slog.New(slog.DiscardHandler)})
+	s, err := server.New(server.Config{Store: near, Operator: operator, Limits: plenty, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
 	}
 	f := &far{server: s, web: s.HTTP("")}
 	go f.web.Serve(listener)
-	c, err := api.Dial("http://"+listener.Addr().String(), api.Config{Key: text})
+	c, err := client.Dial("http://"+listener.Addr().String(), client.Config{Key: text})
 	if err != nil {
 		return nil, errors.Join(err, f.web.Close(), s.Close())
 	}

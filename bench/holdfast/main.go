@@ -17,6 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 type noop struct {
@@ -31,8 +32,8 @@ type frozen noop
 func (frozen) Kind() string { return "frozen" }
 
 type contender struct {
-	store      holdfast.Store
-	work       holdfast.Store // the store itself, or a server in front of it
+	store      store.Store
+	work       store.Store // the store itself, or a server in front of it
 	slots      int
 	owners     int
 	added      int
@@ -48,7 +49,7 @@ type remote struct {
 func main() { measure.Main(open) }
 
 func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
-	s, err := store.Open(ctx, o.Store)
+	s, err := anystore.Open(ctx, o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 		}
 	}
 	if o.Told {
-		if err := s.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "bench", Events: []string{"*"}}}}); err != nil {
+		if err := s.Apply(ctx, store.Change{Listen: []store.Listener{{Name: "bench", Events: []string{"*"}}}}); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +79,7 @@ func (c *contender) Schedule(ctx context.Context, jobs int) error {
 }
 
 func (c *contender) Hold(ctx context.Context, jobs int) error {
-	err := c.store.Pause(ctx, holdfast.Hold{Kind: frozen{}.Kind(), Actor: "bench", Reason: "a held backlog"})
+	err := c.store.Pause(ctx, store.Hold{Kind: frozen{}.Kind(), Actor: "bench", Reason: "a held backlog"})
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (c *contender) Break(ctx context.Context, jobs int) error {
 	if err := broken.add(ctx, jobs, noop{measure.Text}, 0); err != nil {
 		return err
 	}
-	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, ops.By{Actor: "bench", Reason: "a held backlog"})
+	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, ops.Actor{Name: "bench", Reason: "a held backlog"})
 }
 
 // Retain runs jobs to their end; the engine keeps ended jobs.
@@ -141,12 +142,9 @@ func (c *contender) Work(ctx context.Context, do func(attempt int) error) error 
 	if err != nil {
 		return err
 	}
-	err = engine.Handle(e, func(_ context.Context, job *engine.Job[noop]) error {
+	engine.Handle(e, func(_ context.Context, job *engine.Job[noop]) error {
 		return do(job.Failures + 1)
-	}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(0)}})
-	if err != nil {
-		return err
-	}
+	}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(0)}})
 	if err := e.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

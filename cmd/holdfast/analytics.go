@@ -17,7 +17,7 @@ func analyticsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "analytics", Short: "Show how often retries succeed, what they cost, and how dependencies recovered", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				figures, err := o.Analytics(ctx, within)
 				if err != nil {
 					return err
@@ -54,7 +54,7 @@ func printAnalytics(out io.Writer, a ops.Analytics) {
 	}
 }
 
-func printKinds(out io.Writer, kinds []ops.KindFigures) {
+func printKinds(out io.Writer, kinds []ops.KindStats) {
 	rows := make([][]string, len(kinds))
 	for n, k := range kinds {
 		cost := "-"
@@ -66,7 +66,7 @@ func printKinds(out io.Writer, kinds []ops.KindFigures) {
 	table(out, []string{"KIND", "JOBS", "FIRST TRY", "BY RETRY", "GAVE UP", "RETRIES", "AMPLIFICATION", "FAILED FOR", "WASTED", "COST"}, rows)
 }
 
-func successRate(r ops.Retried) string {
+func successRate(r ops.RetryEffect) string {
 	if r.Complete+r.Again == 0 {
 		return "-"
 	}

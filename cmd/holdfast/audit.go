@@ -26,8 +26,8 @@ is kept. With one of them it reads the history of that job or subject, which is 
 					return err
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				trail, err := o.Trail(ctx, f)
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
+				trail, err := o.AuditLog(ctx, f)
 				if err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ is kept. With one of them it reads the history of that job or subject, which is 
 	return c
 }
 
-func printTrail(out io.Writer, trail ops.Trail) {
+func printTrail(out io.Writer, trail ops.AuditLog) {
 	if trail.Missed > 0 {
 		fmt.Fprintf(out, "%d earlier events have been purged\n", trail.Missed)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -31,7 +31,7 @@ PostgreSQL use pg_dump, or a base backup with the write-ahead log.`,
 				}
 				from, ok := t.store.(copier)
 				if !ok {
-					return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this is not an SQLite store: back up PostgreSQL with pg_dump or a base backup"}
+					return &holdfast.Error{Err: holdfast.ErrInvalid, Message: "this is not an SQLite store: back up PostgreSQL with pg_dump or a base backup"}
 				}
 				if err := from.Backup(ctx, args[0]); err != nil {
 					return err
@@ -63,7 +63,7 @@ ended, so a worker that claimed a job from the former store cannot settle it: th
 		Example: `  holdfast restore jobs-monday.db --store jobs-new.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			address, _ := c.Flags().GetString("store")
-			file, err := store.File(address)
+			file, err := anystore.File(address)
 			if address != "" && err != nil {
 				return err
 			}

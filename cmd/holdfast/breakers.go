@@ -19,15 +19,15 @@ func breakersCommand() *cobra.Command {
   holdfast breakers force-open gateway --store jobs.db --reason "maintenance until six"`
 	c.AddCommand(
 		listBreakersCommand("list", "List every dependency with the state of its breaker"), showBreakerCommand(),
-		breakerCommand("open", "Open a breaker as if calls had failed; probes close it later", "open", ops.Desk.OpenBreaker),
-		breakerCommand("close", "Close a breaker: the rate of its jobs rises gradually, and calls decide its state again", "closing: the rate of its jobs rises gradually", ops.Desk.CloseBreaker),
-		breakerCommand("force-open", "Keep a breaker open, whatever calls return, until 'auto'", "open until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("open", "Open a breaker as if calls had failed; probes close it later", "open", ops.Operator.OpenBreaker),
+		breakerCommand("close", "Close a breaker: the rate of its jobs rises gradually, and calls decide its state again", "closing: the rate of its jobs rises gradually", ops.Operator.CloseBreaker),
+		breakerCommand("force-open", "Keep a breaker open, whatever calls return, until 'auto'", "open until 'auto'", func(o ops.Operator, ctx context.Context, dependency string, by ops.Actor) error {
 			return o.ForceBreaker(ctx, dependency, true, by)
 		}),
-		breakerCommand("force-closed", "Keep a breaker closed, whatever calls return, until 'auto'", "closed until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("force-closed", "Keep a breaker closed, whatever calls return, until 'auto'", "closed until 'auto'", func(o ops.Operator, ctx context.Context, dependency string, by ops.Actor) error {
 			return o.ForceBreaker(ctx, dependency, false, by)
 		}),
-		breakerCommand("auto", "End a forced state: calls decide the breaker's state again", "automatic state restored", ops.Desk.AutoBreaker),
+		breakerCommand("auto", "End a forced state: calls decide the breaker's state again", "automatic state restored", ops.Operator.AutoBreaker),
 	)
 	return c
 }
@@ -36,7 +36,7 @@ func listBreakersCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				breakers, err := o.Breakers(ctx)
 				if err != nil {
 					return err
@@ -48,12 +48,12 @@ func listBreakersCommand(name, short string) *cobra.Command {
 }
 
 // breakerCommand makes a command that changes one breaker. The change is recorded with actor and reason.
-func breakerCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error) *cobra.Command {
-	var by *ops.By
+func breakerCommand(name, short, answer string, act func(o ops.Operator, ctx context.Context, dependency string, by ops.Actor) error) *cobra.Command {
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: name + " DEPENDENCY", Short: short, Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				err := act(o, ctx, args[0], *by)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "the breaker of %s: %s\n", printable(args[0]), answer)
@@ -94,7 +94,7 @@ func showBreakerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show DEPENDENCY", Short: "Show one breaker with its history", Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				b, err := o.Breaker(ctx, args[0])
 				if err != nil {
 					return err

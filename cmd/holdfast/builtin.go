@@ -8,16 +8,17 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 	"github.com/holdfastdev/holdfast/kind/execjob"
 	"github.com/holdfastdev/holdfast/kind/httpjob"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // enqueuerOf returns the enqueuer of a store, the same for a server and for a command. It enforces the enqueue rates of owners, and checks and completes
 // drafts of built-in kinds before they are stored.
-func enqueuerOf(s holdfast.Store, names httpjob.Dependencies) holdfast.Enqueuer {
+func enqueuerOf(s store.Store, names httpjob.Dependencies) holdfast.Enqueuer {
 	limits := engine.NewLimits(s, nil)
-	return kind.Prepared(limits.Limited(s), prepareBuiltIn(names))
+	return jobkind.Preparing(limits.Limited(s), prepareBuiltIn(names))
 }
 
 // prepareBuiltIn returns a function that checks and completes a draft of a built-in kind. Drafts of other kinds pass unchanged.

@@ -1,3 +1,5 @@
+//go:build chaos
+
 package main
 
 import (
@@ -16,6 +18,9 @@ import (
 // maxPrinted is how many violations are printed. The counts in the report are always complete.
 const maxPrinted = 20
 
+// chaosCommands returns the commands that only builds with the tag "chaos" have.
+func chaosCommands() []*cobra.Command { return []*cobra.Command{chaosCommand()} }
+
 // chaosCommand kills and stops real processes, breaks the database, and verifies that no acknowledged work was lost.
 func chaosCommand() *cobra.Command {
 	var c chaos.Config
@@ -29,9 +34,9 @@ with the journals that the processes wrote.
 
 Prints one line of JSON. Exits with 1 when a job was lost, duplicated, settled by a stale worker
 or started early, or when the integrity check has findings.`,
-		Example: `  holdfast chaos --store sqlite --seconds 60
-  holdfast chaos --store postgres --seconds 60
-  holdfast chaos --store postgres://user@host/scratch --seconds 60 --workers 8`,
+		Example: `  holdfast-chaos chaos --store sqlite --seconds 60
+  holdfast-chaos chaos --store postgres --seconds 60
+  holdfast-chaos chaos --store postgres://user@host/scratch --seconds 60 --workers 8`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := completeChaosConfig(cmd, &c); err != nil {

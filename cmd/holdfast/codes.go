@@ -23,7 +23,7 @@ func codesCommand() *cobra.Command {
 		Long: `A definition is built in, published by a worker when it starts, or part of the applied policy. If a code has several definitions, the policy's
 applies; otherwise that of a live worker; otherwise the newest. 'holdfast codes show CODE' prints all of them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				codes, err := o.Codes(ctx)
 				if err != nil {
 					return err
@@ -72,7 +72,7 @@ func showCodeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show CODE", Short: "Show one failure code with all its definitions, the one that applies first", Args: exactly("code"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				codes, err := o.Codes(ctx)
 				if err != nil {
 					return err
@@ -87,7 +87,7 @@ func showCodeCommand() *cobra.Command {
 				if meant := policy.Nearest(args[0], names); meant != "" {
 					message += "; did you mean " + meant + "?"
 				}
-				return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: message}
+				return &holdfast.Error{Err: holdfast.ErrNotFound, Message: message}
 			})
 		},
 	}

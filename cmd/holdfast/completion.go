@@ -8,21 +8,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/internal/config"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // completionLimit bounds how long a shell waits for completions.
 const completionLimit = 200 * time.Millisecond
 
 // A nameLister lists the names that complete an argument or a flag.
-type nameLister func(ctx context.Context, o ops.Desk) ([]string, error)
+type nameLister func(ctx context.Context, o ops.Operator) ([]string, error)
 
 // flagCompletions are the names that complete the values of flags, by flag name.
 var flagCompletions = map[string]nameLister{
 	"queue": queueNames, "to-queue": queueNames, "kind": kindNames, "dependency": dependencyNames,
-	"code": func(ctx context.Context, o ops.Desk) (names []string, err error) {
+	"code": func(ctx context.Context, o ops.Operator) (names []string, err error) {
 		letters, _, err := o.DeadLetters(ctx, newestJobs)
 		for _, l := range letters {
 			names = append(names, l.Code.Name)
@@ -32,7 +32,7 @@ var flagCompletions = map[string]nameLister{
 }
 
 // newestJobs selects the newest jobs.
-var newestJobs = holdfast.Filter{Limit: 200}
+var newestJobs = store.Filter{Limit: 200}
 
 // fixedCompletions are the values of flags that accept one of a few, by "command flag".
 var fixedCompletions = map[string][]string{
@@ -85,7 +85,7 @@ func (n nameLister) complete(c *cobra.Command, prefix string) []string {
 			return
 		}
 		defer t.close() //nolint:errcheck // nothing was written
-		names, _ := n(ctx, t.desk)
+		names, _ := n(ctx, t.operator)
 		answer <- names
 	}()
 	select {
@@ -98,7 +98,7 @@ func (n nameLister) complete(c *cobra.Command, prefix string) []string {
 	}
 }
 
-func queueNames(ctx context.Context, o ops.Desk) (names []string, err error) {
+func queueNames(ctx context.Context, o ops.Operator) (names []string, err error) {
 	stats, err := o.Stats(ctx)
 	for _, q := range stats.Queues {
 		names = append(names, q.Queue)
@@ -106,7 +106,7 @@ func queueNames(ctx context.Context, o ops.Desk) (names []string, err error) {
 	return names, err
 }
 
-func dependencyNames(ctx context.Context, o ops.Desk) (names []string, err error) {
+func dependencyNames(ctx context.Context, o ops.Operator) (names []string, err error) {
 	breakers, err := o.Breakers(ctx)
 	for _, b := range breakers {
 		names = append(names, b.Dependency)
@@ -115,7 +115,7 @@ func dependencyNames(ctx context.Context, o ops.Desk) (names []string, err error
 }
 
 // kindNames lists the kinds of live workers and of the newest jobs.
-func kindNames(ctx context.Context, o ops.Desk) (names []string, err error) {
+func kindNames(ctx context.Context, o ops.Operator) (names []string, err error) {
 	workers, err := o.Workers(ctx)
 	for _, w := range workers {
 		names = append(names, w.Kinds...)

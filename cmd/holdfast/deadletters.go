@@ -8,18 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func deadLettersCommand() *cobra.Command {
-	var f holdfast.Filter
+	var f store.Filter
 	c := &cobra.Command{
 		Use: "dead-letters", Short: "List dead letters: jobs that failed for good, with blame and remedy", Args: cobra.NoArgs,
 		Example: `  holdfast dead-letters --code HTTP_5XX
   holdfast redrive start --code HTTP_5XX --reason "repaired"`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				deadLetters, cursor, err := o.DeadLetters(ctx, f)
 				if err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func deliveriesCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func deliveriesCommand() *cobra.Command {
 }
 
 func listDeliveriesCommand(name, short string) *cobra.Command {
-	var f holdfast.Filter
+	var f store.Filter
 	var of, state string
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
@@ -32,7 +33,7 @@ func listDeliveriesCommand(name, short string) *cobra.Command {
 				}
 			}
 			f.State = holdfast.State(state)
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				jobs, cursor, err := o.Deliveries(ctx, id, f)
 				if err != nil {
 					return err
@@ -63,7 +64,7 @@ func printDeliveries(out io.Writer, jobs []holdfast.Job, cursor string) {
 }
 
 func showDeliveryCommand() *cobra.Command {
-	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Delivery, error) {
+	ask := func(ctx context.Context, o ops.Operator, id holdfast.ID) (ops.Delivery, error) {
 		return o.Delivery(ctx, id)
 	}
 	return jobQueryCommand("show", "Show one delivery: its attempts and the receiver's answer", ask, func(out io.Writer, d ops.Delivery) {
@@ -80,7 +81,7 @@ func showDeliveryCommand() *cobra.Command {
 }
 
 func resendCommand() *cobra.Command {
-	return jobActionCommand("resend", "Deliver again: a failed delivery as the same job, a complete one as a new job, both with the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("resend", "Deliver again: a failed delivery as the same job, a complete one as a new job, both with the same event id", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 		id, err := o.Resend(ctx, i)
 		return fmt.Sprintf("queued as %s", id), err
 	})

@@ -4,237 +4,246 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/ops"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-// demoLimit bounds the duration of the demo, which usually takes about a minute.
-const demoLimit = 3 * time.Minute
-
-func demoCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "demo",
-		Short: "Run a demo: jobs fail and recover (about a minute, no setup)",
-		Long: `Runs jobs on a temporary SQLite store. They call a small HTTP server on loopback that fails in scripted ways; one worker process is
-killed with kill -9 while it works; one dead letter is retried manually. Then a dependency of sixty jobs goes down: its breaker holds
-the jobs, probes, and lets them run again; jobs that were refused are redriven. At the end a group of fifty jobs is partial, a mail
-and a signed webhook report it, and the failed members are retried. Every line is read back from the store: it is the jobs' story.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(c.Context(), demoLimit)
-			defer cancel()
-			return runDemo(ctx, newDemoPrinter(c.OutOrStdout()))
-		},
-	}
-	c.AddCommand(demoWorkerCommand())
-	return c
-}
-
-// A demo is one run: its store, the gateway that fails, the worker processes, and the jobs that it watches.
+// A demo runs inside a server that was started with --demo. It enqueues jobs, runs workers, and acts like operators. It uses the same interfaces as any
+// application: nothing that it shows is simulated.
 type demo struct {
-	out     *demoPrinter
-	dir     string
-	address string
-	store   holdfast.Store
-	ops     *ops.Service
-	gateway *gateway
-	workers map[string]*exec.Cmd
-	jobs    []*demoJob
-	killed  time.Time // when a worker was killed
+	process *serverProcess
+	gateway *demoGateway
+	jobs    holdfast.Enqueuer
+	codec   atomic.Bool // the codec for newFormat is installed
+	work    sync.WaitGroup
+	number  atomic.Int64 // last number of a photo, invoice or campaign
 }
 
-func runDemo(ctx context.Context, p *demoPrinter) (err error) {
-	d := &demo{out: p, workers: map[string]*exec.Cmd{}}
-	defer d.close()
-	if err := d.open(ctx); err != nil {
-		return err
-	}
-	p.title("Holdfast: what happens when jobs fail")
-	p.say("store    SQLite, a temporary file")
-	p.say("gateway  %s, fails in scripted ways", d.gateway.url)
-	for _, name := range []string{"ada", "grace"} {
-		if err := d.start(ctx, name); err != nil {
-			return err
-		}
-	}
-	p.say("workers  ada and grace, separate processes, leases of %v", demoLease)
-	if err := d.enqueue(ctx); err != nil {
-		return err
-	}
-	if err := d.watchJobs(ctx); err != nil {
-		return err
-	}
-	if err := d.outage(ctx); err != nil {
-		return err
-	}
-	if err := d.campaign(ctx); err != nil {
-		return err
-	}
-	d.stopWorkers()
-	return d.summarize(ctx)
-}
-
-func (d *demo) open(ctx context.Context) (err error) {
-	if d.dir, err = os.MkdirTemp("", "holdfast-demo-"); err != nil {
-		return fmt.Errorf("cannot create a temporary folder for the demo: %w", err)
-	}
-	d.address = filepath.Join(d.dir, "jobs.db")
-	if d.store, err = store.Open(ctx, d.address); err != nil {
-		return err
-	}
-	d.ops = ops.New(d.store, ops.Config{})
-	d.gateway, err = startGateway()
-	return err
-}
-
-// start runs a worker process: this program, with the command 'demo worker'.
-func (d *demo) start(ctx context.Context, name string) error {
-	self, err := os.Executable()
+// start sets the demo up and runs it in the background until ctx ends.
+func (d *demo) start(ctx context.Context) error {
+	workers, err := d.newWorkers()
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(d.dir, name+".log"))
-	if err != nil {
+	if err := errors.Join(d.configure(ctx), d.enqueueInitial(ctx)); err != nil {
 		return err
 	}
-	defer log.Close()
-	// Not bound to ctx: an interrupted demo stops its workers gracefully.
-	worker := exec.CommandContext(context.WithoutCancel(ctx), self, "demo", "worker", "--store", d.address, "--name", name, "--gateway", d.gateway.url)
-	worker.Stdout, worker.Stderr = log, log
-	if err := worker.Start(); err != nil {
-		return fmt.Errorf("worker %s did not start: %w", name, err)
+	for _, worker := range workers {
+		d.work.Go(func() { d.logError("a worker", worker.Run(ctx)) })
 	}
-	d.workers[name] = worker
+	d.work.Go(func() { d.traffic(ctx) })
+	d.work.Go(func() { d.logError("the operators", d.operate(ctx)) })
 	return nil
 }
 
-// enqueue enqueues the jobs of the demo.
-func (d *demo) enqueue(ctx context.Context) error {
-	d.out.title("The jobs")
-	if err := d.pause(ctx); err != nil {
-		return err
+// logError logs an error, unless it is the end of the demo.
+func (d *demo) logError(part string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		d.process.log.Warn("a part of the demo failed", "event", "demo", "part", part, "error", err.Error())
 	}
-	for _, job := range demoJobs() {
-		receipt, err := holdfast.Enqueue(ctx, d.store, job.args, job.options...)
+}
+
+// liveCalls are the calls that jobs of kind http make: path, owner and dependency.
+var liveCalls = []struct{ path, owner, dependency string }{
+	{"/fine", "acme", "shop"}, {"/fine", "initech", "shop"}, {"/fine", "acme", "mailer"}, {"/flaky", "acme", "mailer"}, {"/flaky", "initech", "mailer"},
+	{"/outage", "acme", "billing"}, {"/outage", "globex", "billing"}, {"/missing", "initech", "shop"}, {"/busy", "acme", "search"}, {"/fine", "globex", "search"},
+}
+
+// call is a job that calls the gateway.
+func (d *demo) call(path, owner, dependency string) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(httpjob.Request{Method: http.MethodPost, URL: d.gateway.services[dependency] + path, Body: "please"})
+	draft.Owner, draft.Tags = owner, []string{"region:eu"}
+	return draft, err
+}
+
+// payment has one attempt: it is not retried automatically.
+func (d *demo) payment() (holdfast.Draft, error) {
+	draft, err := d.call("/outage", "globex", "billing")
+	draft.Priority, draft.MaxAttempts, draft.Tags = -5, 1, append(draft.Tags, "payment")
+	return draft, err
+}
+
+func (d *demo) randomCall() (holdfast.Draft, error) {
+	call := liveCalls[rand.IntN(len(liveCalls))]
+	return d.call(call.path, call.owner, call.dependency)
+}
+
+// nonBillingCall calls any service except billing.
+func (d *demo) nonBillingCall() (holdfast.Draft, error) {
+	for {
+		if call := liveCalls[rand.IntN(len(liveCalls))]; call.dependency != "billing" {
+			return d.call(call.path, call.owner, call.dependency)
+		}
+	}
+}
+
+// randomPhoto is readable in most cases.
+func (d *demo) randomPhoto() (holdfast.Draft, error) {
+	format, columns := plainFormat, []int{160, 320, 640}[rand.IntN(3)]
+	switch rand.IntN(12) {
+	case 0:
+		format = oddFormat
+	case 1:
+		columns = 0
+	}
+	return d.photo(format, columns)
+}
+
+func (d *demo) photo(format string, columns int) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(photoArgs{Photo: fmt.Sprintf("IMG_%04d", d.number.Add(1)), Format: format, Columns: columns})
+	draft.Queue, draft.Owner, draft.Tags = "images", []string{"acme", "globex", "initech"}[rand.IntN(3)], []string{"upload", "format:" + format}
+	return draft, err
+}
+
+func (d *demo) randomInvoice() (holdfast.Draft, error) {
+	n := d.number.Add(1)
+	draft, err := holdfast.NewDraft(invoiceArgs{Invoice: int(n), Customer: fmt.Sprintf("customer %d", n%40), Cents: 100 + rand.Int64N(50_000)})
+	draft.Queue, draft.Owner, draft.Tags, draft.MaxAttempts = "invoices", "globex", []string{"month-end"}, 2
+	return draft, err
+}
+
+func (d *demo) randomImport() (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(importArgs{Feed: fmt.Sprintf("supplier %d", 1+rand.IntN(9))})
+	draft.Queue, draft.Owner, draft.ExpireIn = "imports", "initech", 20*time.Minute
+	return draft, err
+}
+
+func (d *demo) report(pages int) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(reportArgs{Pages: pages})
+	draft.Queue, draft.Owner, draft.Tags = "reports", "acme", []string{"slow"}
+	return draft, err
+}
+
+// enqueue enqueues the drafts that the makers return, in one call.
+func (d *demo) enqueue(ctx context.Context, makers ...func() (holdfast.Draft, error)) error {
+	drafts := make([]holdfast.Draft, 0, len(makers))
+	for _, maker := range makers {
+		draft, err := maker()
 		if err != nil {
 			return err
 		}
-		job.id = receipt.ID
-		d.jobs = append(d.jobs, job)
-		d.out.introduce(job)
+		drafts = append(drafts, draft)
 	}
-	d.out.title("Their story, as it happens")
-	return nil
+	_, err := d.jobs.Enqueue(ctx, drafts)
+	return err
 }
 
-// watchJobs prints the story of every job and performs the scripted actions, until every job has ended and every action is done.
-func (d *demo) watchJobs(ctx context.Context) error {
-	actions := d.actions()
-	for {
-		open := 0 // jobs that have not ended, and actions that are not done
-		for _, job := range d.jobs {
-			if err := d.watch(ctx, job); err != nil {
-				return err
-			}
-			if !job.state.Terminal() {
-				open++
-			}
-		}
-		for n, action := range actions {
-			if action != nil && action.ready() {
-				actions[n] = nil
-				if err := action.do(ctx); err != nil {
-					return err
-				}
-			}
-			if action != nil {
-				open++
-			}
-		}
-		if open == 0 {
-			return nil
-		}
+// repeat returns n copies of a maker.
+func repeat(n int, maker func() (holdfast.Draft, error)) []func() (holdfast.Draft, error) {
+	all := make([]func() (holdfast.Draft, error), n)
+	for i := range all {
+		all[i] = maker
+	}
+	return all
+}
+
+// delayed adds a delay of five seconds to a maker's drafts.
+func delayed(maker func() (holdfast.Draft, error)) func() (holdfast.Draft, error) {
+	return func() (holdfast.Draft, error) {
+		draft, err := maker()
+		draft.Delay = 5 * time.Second
+		return draft, err
+	}
+}
+
+// enqueueInitial enqueues the jobs with which the demo starts: enough for billing's breaker to open within seconds. The payments come before most other jobs
+// that call billing, because once its breaker is open they are held, and none would become a dead letter.
+func (d *demo) enqueueInitial(ctx context.Context) error {
+	makers := repeat(30, d.nonBillingCall)
+	makers = append(makers, repeat(12, delayed(func() (holdfast.Draft, error) { return d.call("/outage", "acme", "billing") }))...)
+	makers = append(makers, repeat(5, d.payment)...)
+	makers = append(makers, repeat(8, delayed(d.randomInvoice))...)
+	makers = append(makers, repeat(12, d.randomPhoto)...)
+	makers = append(makers, repeat(7, func() (holdfast.Draft, error) { return d.photo(newFormat, 320) })...)
+	makers = append(makers, repeat(2, func() (holdfast.Draft, error) { return d.photo(oddFormat, 320) })...)
+	makers = append(makers, repeat(2, func() (holdfast.Draft, error) { return d.photo(plainFormat, 0) })...)
+	makers = append(makers, repeat(9, d.randomImport)...)
+	makers = append(makers, func() (holdfast.Draft, error) { return d.report(150) }, func() (holdfast.Draft, error) {
+		draft, err := d.report(20)
+		draft.Delay = 10 * time.Minute
+		return draft, err
+	})
+	if err := d.enqueue(ctx, makers...); err != nil {
+		return err
+	}
+	return errors.Join(
+		d.campaign(ctx, campaign{name: "Spring postcards", owner: "acme", cards: 24, golden: 3}),
+		d.campaign(ctx, campaign{name: "Letters to members", owner: "globex", cards: 12}),
+		d.campaign(ctx, campaign{name: "Summer catalogue", owner: "acme", cards: 40, each: 4 * time.Second}),
+	)
+}
+
+// traffic enqueues jobs every second until ctx ends. It logs errors and continues.
+func (d *demo) traffic(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for second := 1; ; second++ {
 		select {
-		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("the demo was stopped before it ended"), ctx.Err())
+			return
+		case <-tick.C:
 		}
+		makers := repeat(1+rand.IntN(2), d.randomCall)
+		if second%2 == 0 {
+			makers = append(makers, d.randomPhoto)
+		}
+		if second%4 == 0 {
+			makers = append(makers, d.randomInvoice)
+		}
+		if second%60 == 0 {
+			makers = append(makers, d.randomImport)
+		}
+		if second%120 == 0 {
+			makers = append(makers, func() (holdfast.Draft, error) { return d.report(45) })
+		}
+		err := d.enqueue(ctx, makers...)
+		if second%90 == 0 {
+			n := d.number.Add(1)
+			err = errors.Join(err, d.campaign(ctx, campaign{name: fmt.Sprintf("Postcards %d", n), owner: "globex", cards: 15, golden: second / 90 % 2, each: time.Second}))
+		}
+		d.logError("traffic", err)
 	}
 }
 
-// watch prints what is new in a job's story.
-func (d *demo) watch(ctx context.Context, job *demoJob) error {
-	history, err := d.store.History(ctx, job.id)
+// A campaign is a group of cards, with a report about them at the end.
+type campaign struct {
+	name, owner   string
+	cards, golden int           // number of cards, and of those that need the missing ink
+	each          time.Duration // delay between one card and the next
+}
+
+func (d *demo) campaign(ctx context.Context, c campaign) error {
+	group, err := d.jobs.CreateGroup(ctx, holdfast.Group{Name: c.name, Owner: c.owner})
 	if err != nil {
 		return err
 	}
-	job.state, job.worker = history.Job.State, history.Job.Worker
-	for _, line := range ops.Tell(history) {
-		if key := lineKey(line); !job.printed[key] {
-			job.printed[key] = true
-			job.seen[line.Name]++
-			d.out.line(job, line)
-			d.note(job, line)
+	drafts := make([]holdfast.Draft, 0, c.cards+1)
+	var all []holdfast.ID
+	for i := range c.cards {
+		args := cardArgs{Number: i + 1, Ink: "black"}
+		if i < c.golden*5 && i%5 == 2 {
+			args.Ink = missingInk
 		}
+		card, err := holdfast.NewDraft(args)
+		if err != nil {
+			return err
+		}
+		card.ID, card.Group, card.Queue, card.Owner, card.Delay = holdfast.NewID(), group.ID, "campaigns", c.owner, time.Duration(i)*c.each
+		drafts, all = append(drafts, card), append(all, card.ID)
 	}
-	return nil
-}
-
-// lineKey identifies a line of a story. It does not contain the token: a reclaim records a lost attempt under the token of the reclaim.
-func lineKey(line ops.Line) string {
-	return fmt.Sprint(line.Name, line.Generation, line.Attempt)
-}
-
-// note records the time that the summary needs: from the kill of a worker to the next attempt of its job.
-func (d *demo) note(job *demoJob, line ops.Line) {
-	if job.name == "report" && line.Name == "processing" && !d.killed.IsZero() && job.resumed == 0 {
-		job.resumed = line.At.Sub(d.killed)
-	}
-}
-
-// summarize prints how the jobs ended and runs the integrity check.
-func (d *demo) summarize(ctx context.Context) error {
-	report, err := d.ops.Doctor(ctx)
+	report, err := holdfast.NewDraft(reportArgs{Pages: 2})
 	if err != nil {
 		return err
 	}
-	d.out.title("Results")
-	d.out.summary(d.jobs, report)
-	if !report.Healthy {
-		for _, finding := range report.Findings {
-			d.out.say("doctor: %s: %s (%s)", finding.Job, finding.Rule, finding.Detail)
-		}
-		return errFindings
+	report.Group, report.After, report.AfterAll, report.Queue, report.Owner = group.ID, all, true, "reports", c.owner
+	if _, err := d.jobs.Enqueue(ctx, append(drafts, report)); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (d *demo) stopWorkers() {
-	for name, worker := range d.workers {
-		_ = worker.Process.Signal(os.Interrupt)
-		_ = worker.Wait()
-		delete(d.workers, name)
-	}
-}
-
-func (d *demo) close() {
-	for _, worker := range d.workers {
-		_ = worker.Process.Kill()
-		_ = worker.Wait()
-	}
-	if d.gateway != nil {
-		d.gateway.close()
-	}
-	if d.store != nil {
-		_ = d.store.Close()
-	}
-	_ = os.RemoveAll(d.dir)
+	return d.jobs.SealGroup(ctx, group.ID)
 }

@@ -19,7 +19,7 @@ func doctorCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withTarget(c, func(ctx context.Context, t *target) error {
-				report, err := t.desk.Doctor(ctx)
+				report, err := t.operator.CheckIntegrity(ctx)
 				if err != nil {
 					return err
 				}
@@ -38,7 +38,7 @@ func doctorCommand() *cobra.Command {
 	}
 }
 
-func printReport(out io.Writer, report ops.Report) {
+func printReport(out io.Writer, report ops.IntegrityReport) {
 	total := 0
 	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
 		total += report.Jobs[state]

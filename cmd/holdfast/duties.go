@@ -19,14 +19,14 @@ func dutiesCommand() *cobra.Command {
   holdfast duties pause retention --store jobs.db --for 24h --reason "an audit is under way"
   holdfast duties run schedule --store jobs.db`
 	var pause time.Duration
-	pausing := namedActionCommand("pause", "Pause a duty in every worker, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
+	pausing := namedActionCommand("pause", "Pause a duty in every worker, for a time or until it is resumed", "paused", func(o ops.Operator, ctx context.Context, name string, by ops.Actor) error {
 		return o.PauseDuty(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "duration of the pause; without it, until resumed")
 	c.AddCommand(
 		listDutiesCommand("list", "List duties with their last and next run"), pausing,
-		namedActionCommand("resume", "Resume a paused duty", "resumed", ops.Desk.ResumeDuty),
-		namedActionCommand("run", "Run a duty now, once in every worker", "requested: workers run it within seconds", ops.Desk.RunDuty),
+		namedActionCommand("resume", "Resume a paused duty", "resumed", ops.Operator.ResumeDuty),
+		namedActionCommand("run", "Run a duty now, once in every worker", "requested: workers run it within seconds", ops.Operator.RunDuty),
 	)
 	return c
 }
@@ -35,7 +35,7 @@ func listDutiesCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				list, err := o.Duties(ctx)
 				if err != nil {
 					return err
@@ -46,7 +46,7 @@ func listDutiesCommand(name, short string) *cobra.Command {
 	}
 }
 
-func printDuties(out io.Writer, list []duty.Standing) {
+func printDuties(out io.Writer, list []duty.Status) {
 	if len(list) == 0 {
 		fmt.Fprintln(out, "no worker has reported its duties: start one")
 		return
@@ -66,7 +66,7 @@ func approximate(d time.Duration) string {
 	return d.Round(max(d/1000, time.Microsecond)).String()
 }
 
-func dutyState(d duty.Standing) string {
+func dutyState(d duty.Status) string {
 	switch {
 	case d.Paused && d.Until.IsZero():
 		return fmt.Sprintf("paused by %s: %s", d.Actor, orDash(d.Reason))
@@ -78,7 +78,7 @@ func dutyState(d duty.Standing) string {
 	return "running"
 }
 
-func dutyError(d duty.Standing) string {
+func dutyError(d duty.Status) string {
 	if d.Error == "" {
 		return "-"
 	}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An editForm holds the flags of an edit.
 type editForm struct {
-	edit        holdfast.Edit
+	edit        store.Edit
 	patch       string
 	queue       string
 	priority    int16
@@ -43,7 +44,7 @@ edit is refused if the job has changed since 'holdfast job JOB' printed that dig
 			if err != nil {
 				return err
 			}
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				if edit.Job, err = jobID(ctx, o, args[0]); err != nil {
 					return err
 				}
@@ -69,7 +70,7 @@ edit is refused if the job has changed since 'holdfast job JOB' printed that dig
 	flags.IntVar(&form.maxAttempts, "max-attempts", 0, "maximum attempts; 0: as the policy says")
 	flags.DurationVar(&form.delay, "delay", 0, "earliest start, from now; 0s: now")
 	flags.StringVar(&form.restore, "restore", "", "restore the values that an edit or a redrive replaced: its time, from 'holdfast story JOB', or last")
-	flags.StringVar(&e.Seen, "if-digest", "", "edit only if the job still has this digest")
+	flags.StringVar(&e.IfDigest, "if-digest", "", "edit only if the job still has this digest")
 	flags.StringVar(&e.Owner, "owner", "", "edit only if the job belongs to this owner")
 	addActorFlags(c, &e.Actor, &e.Reason)
 	flags.StringVar(&e.Request, "request", "", "id of the request or ticket, for the audit log")
@@ -77,7 +78,7 @@ edit is refused if the job has changed since 'holdfast job JOB' printed that dig
 }
 
 // read returns the edit. Fields whose flags are not given stay as they are.
-func (f *editForm) read(c *cobra.Command) (e holdfast.Edit, err error) {
+func (f *editForm) read(c *cobra.Command) (e store.Edit, err error) {
 	e = f.edit
 	given := c.Flags().Changed
 	if given("patch") {
@@ -117,7 +118,7 @@ func (f *editForm) read(c *cobra.Command) (e holdfast.Edit, err error) {
 const lastChange = "last"
 
 // lastChanged returns the time of the newest edit or redrive that changed a job.
-func lastChanged(ctx context.Context, o ops.Desk, id holdfast.ID) (time.Time, error) {
+func lastChanged(ctx context.Context, o ops.Operator, id holdfast.ID) (time.Time, error) {
 	lines, err := o.Story(ctx, id)
 	if err != nil {
 		return time.Time{}, err
@@ -127,5 +128,5 @@ func lastChanged(ctx context.Context, o ops.Desk, id holdfast.ID) (time.Time, er
 			return line.At, nil
 		}
 	}
-	return time.Time{}, &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: fmt.Sprintf("job %v was never edited: there is nothing to restore", id)}
+	return time.Time{}, &holdfast.Error{Err: holdfast.ErrConflict, Job: id, Message: fmt.Sprintf("job %v was never edited: there is nothing to restore", id)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // An enqueueForm holds the flags of a draft.
@@ -132,7 +133,7 @@ func readArgs(c *cobra.Command, text string) (json.RawMessage, error) {
 		defer file.Close()
 		from = file
 	}
-	body, err := io.ReadAll(io.LimitReader(from, holdfast.MaxArgs+1))
+	body, err := io.ReadAll(io.LimitReader(from, check.MaxArgs+1))
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("cannot read the arguments: %w", err)}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // draftBatchSize is how many drafts of a file are enqueued in one transaction.
@@ -56,7 +57,7 @@ func enqueueLines(ctx context.Context, c *cobra.Command, to holdfast.Enqueuer, f
 
 func (b *draftBatch) readAll(ctx context.Context, from io.Reader) error {
 	lines := bufio.NewScanner(from)
-	lines.Buffer(make([]byte, 1<<16), 2*holdfast.MaxArgs)
+	lines.Buffer(make([]byte, 1<<16), 2*check.MaxArgs)
 	n := 0
 	for lines.Scan() {
 		n++

@@ -15,37 +15,38 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func errorsCommand() *cobra.Command {
 	c := errorsListCommand("errors", "List error groups: failures grouped by cause; acknowledge, ignore or resolve one")
-	ignore, ignoring := triageCommand("ignore", "Ignore an error group for a time or for a number of failures", holdfast.Ignored)
+	ignore, ignoring := triageCommand("ignore", "Ignore an error group for a time or for a number of failures", store.StatusIgnored)
 	ignore.Flags().DurationVar(&ignoring.For, "for", 0, "how long to ignore it; without --for and --count, forever")
 	ignore.Flags().IntVar(&ignoring.Count, "count", 0, "number of further failures to ignore")
-	resolve, resolving := triageCommand("resolve", "Mark an error group as resolved; if it occurs again it is regressed", holdfast.Resolved)
+	resolve, resolving := triageCommand("resolve", "Mark an error group as resolved; if it occurs again it is regressed", store.StatusResolved)
 	resolve.Flags().StringVar(&resolving.Version, "version", "", "version that has the fix: failures in other versions do not reopen the group")
-	acknowledge, _ := triageCommand("ack", "Acknowledge an error group: it is being worked on", holdfast.Acknowledged)
-	reopen, _ := triageCommand("reopen", "Open an error group again", holdfast.Open)
+	acknowledge, _ := triageCommand("ack", "Acknowledge an error group: it is being worked on", store.StatusAcknowledged)
+	reopen, _ := triageCommand("reopen", "Open an error group again", store.StatusOpen)
 	remark, _ := triageCommand("note", "Add a note to an error group's history (--reason is the note)", "")
 	c.AddCommand(errorsListCommand("list", "List error groups, last seen first"), errorCommand(), acknowledge, ignore, resolve, reopen, remark)
 	return c
 }
 
 func errorsListCommand(name, short string) *cobra.Command {
-	var f holdfast.ErrorFilter
+	var f store.ErrorFilter
 	var status string
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.Status = holdfast.Status(status)
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			f.Status = store.Status(status)
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				groups, cursor, err := o.ErrorGroups(ctx, f)
 				if err != nil {
 					return err
 				}
 				answer := struct {
-					Groups []holdfast.ErrorGroup `json:"groups"`
-					Cursor string                `json:"cursor,omitempty"`
+					Groups []store.ErrorGroup `json:"groups"`
+					Cursor string             `json:"cursor,omitempty"`
 				}{groups, cursor}
 				return show(c, answer, func(out io.Writer) { printErrorGroups(out, groups, cursor) })
 			})
@@ -60,7 +61,7 @@ func errorsListCommand(name, short string) *cobra.Command {
 	return c
 }
 
-func printErrorGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string) {
+func printErrorGroups(out io.Writer, groups []store.ErrorGroup, cursor string) {
 	if len(groups) == 0 {
 		fmt.Fprintln(out, "no error groups match")
 		return
@@ -87,7 +88,7 @@ func errorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show GROUP", Short: "Show one error group: where and when it occurs, what varies, its history", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				which, err := fingerprint(ctx, o, args[0])
 				if err != nil {
 					return err
@@ -102,7 +103,7 @@ func errorCommand() *cobra.Command {
 	}
 }
 
-func printErrorGroup(out io.Writer, t ops.Trouble) {
+func printErrorGroup(out io.Writer, t ops.ErrorGroupDetail) {
 	g := t.Group
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
@@ -163,12 +164,12 @@ func distinct(jobs []holdfast.Job) (some []holdfast.Job) {
 func list(names []string) string { return orDash(strings.Join(names, ", ")) }
 
 // triageCommand makes a command that sets the status of an error group or adds a note to it.
-func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, *holdfast.Triage) {
-	t := &holdfast.Triage{Status: status}
+func triageCommand(name, short string, status store.Status) (*cobra.Command, *store.Triage) {
+	t := &store.Triage{Status: status}
 	c := &cobra.Command{
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) (err error) {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) (err error) {
 				if t.Fingerprint, err = fingerprint(ctx, o, args[0]); err == nil {
 					err = o.Triage(ctx, *t)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An eventsForm holds the flags of 'events' and 'tail': which part of the feed to print.
@@ -41,7 +42,7 @@ says how many. With --json every event is one line.`,
 			if form.limit < 1 || form.limit > 1000 {
 				return usage(c, fmt.Errorf("--limit %d: give 1 to 1000", form.limit))
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error { return form.printFeed(ctx, c, o) })
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error { return form.printFeed(ctx, c, o) })
 		},
 	}
 	flags := c.Flags()
@@ -57,11 +58,11 @@ says how many. With --json every event is one line.`,
 }
 
 // printFeed prints one page of the feed, and with --follow every later page until ctx ends.
-func (f *eventsForm) printFeed(ctx context.Context, c *cobra.Command, o ops.Desk) error {
-	var page holdfast.Feed
+func (f *eventsForm) printFeed(ctx context.Context, c *cobra.Command, o ops.Operator) error {
+	var page store.Feed
 	var err error
 	if f.after < 0 {
-		page, err = o.Latest(ctx, f.limit)
+		page, err = o.LatestEvents(ctx, f.limit)
 	} else {
 		page, err = o.Feed(ctx, f.after, f.limit)
 	}
@@ -89,7 +90,7 @@ func (f *eventsForm) printFeed(ctx context.Context, c *cobra.Command, o ops.Desk
 }
 
 // printPage prints the events of a page that match. It first reports events that were purged before they could be read.
-func (f *eventsForm) printPage(c *cobra.Command, page holdfast.Feed) error {
+func (f *eventsForm) printPage(c *cobra.Command, page store.Feed) error {
 	if page.Missed > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "%d events up to number %d have been purged and are missing here\n", page.Missed, page.Purged)
 	}
@@ -117,7 +118,7 @@ func (f *eventsForm) filtered() bool {
 }
 
 // eventLine formats an event as one line.
-func eventLine(e holdfast.Event) string {
+func eventLine(e store.Event) string {
 	about := e.Subject
 	if !e.Job.IsZero() {
 		about = e.Job.String()

@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // withStore opens a store between two commands.
-func withStore(t *testing.T, address string, do func(ctx context.Context, s holdfast.Store)) {
+func withStore(t *testing.T, address string, do func(ctx context.Context, s store.Store)) {
 	t.Helper()
-	s, err := store.Open(t.Context(), address)
+	s, err := anystore.Open(t.Context(), address)
 	ok(t, err)
 	defer s.Close()
 	do(t.Context(), s)
@@ -28,11 +29,11 @@ func withStore(t *testing.T, address string, do func(ctx context.Context, s hold
 // settleGroups runs the duties that sequence events and settle groups, until nothing is left.
 func settleGroups(t *testing.T, address string) {
 	t.Helper()
-	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s store.Store) {
 		for {
 			pages, err := s.Sequence(ctx, 100)
 			ok(t, err)
-			done, err := s.Conclude(ctx, 100)
+			done, err := s.AdvanceGroups(ctx, 100)
 			ok(t, err)
 			if pages+done == 0 {
 				return
@@ -42,18 +43,18 @@ func settleGroups(t *testing.T, address string) {
 }
 
 // settleNext claims the next job of a queue and ends it.
-func settleNext(t *testing.T, ctx context.Context, s holdfast.Store, queue string, to holdfast.State) holdfast.ID {
+func settleNext(t *testing.T, ctx context.Context, s store.Store, queue string, to holdfast.State) holdfast.ID {
 	t.Helper()
-	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := s.Claim(ctx, store.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
 	if len(leases) != 1 {
 		t.Fatalf("queue %s has nothing to claim", queue)
 	}
-	settlement := holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: to, Took: time.Millisecond}
+	settlement := store.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: to, Took: time.Millisecond}
 	if to == holdfast.Failed {
-		settlement.Charge, settlement.Limit, settlement.Failure = holdfast.ChargeFailure, 1, &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The gateway is having trouble."}
+		settlement.Charge, settlement.Limit, settlement.Failure = store.ChargeFailure, 1, &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The gateway is having trouble."}
 	}
-	answers, err := s.Settle(ctx, []holdfast.Settlement{settlement})
+	answers, err := s.Settle(ctx, []store.Settlement{settlement})
 	ok(t, err)
 	ok(t, answers[0])
 	return leases[0].ID
@@ -62,8 +63,8 @@ func settleNext(t *testing.T, ctx context.Context, s holdfast.Store, queue strin
 func TestAGroupIsShownRetriedAndCancelled(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "jobs.db")
 	var group, follower string
-	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
-		g, err := s.Gather(ctx, holdfast.Group{Name: "spring", Owner: "acme", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Queue: "other"}}}})
+	withStore(t, address, func(ctx context.Context, s store.Store) {
+		g, err := s.CreateGroup(ctx, holdfast.Group{Name: "spring", Owner: "acme", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Queue: "other"}}}})
 		ok(t, err)
 		first, last := holdfast.NewID(), holdfast.NewID()
 		_, err = s.Enqueue(ctx, []holdfast.Draft{{ID: first, Kind: "mail", Group: g.ID}, {ID: last, Kind: "mail", Group: g.ID, After: []holdfast.ID{first}}})
@@ -114,7 +115,7 @@ func TestEventsArePrintedInOrder(t *testing.T) {
 		{"subscriptions add --sink webhook --target https://example.com/hook --secret shop --event '*' --actor ada", exitOK, "subscribed"},
 		{"retry " + failed.String() + " --actor ada", exitOK, "queued again"},
 	})
-	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
+	withStore(t, address, func(ctx context.Context, s store.Store) {
 		settleNext(t, ctx, s, "default", holdfast.Complete)
 	})
 	settleGroups(t, address)
@@ -131,7 +132,7 @@ func TestEventsArePrintedInOrder(t *testing.T) {
 	}
 	var last int64
 	for line := range strings.Lines(out) {
-		var e holdfast.Event
+		var e store.Event
 		if err := api.Unmarshal([]byte(line), &e); err != nil || e.Seq != last+1 {
 			t.Errorf("event %d came after %d: %v", e.Seq, last, err)
 		}
@@ -150,7 +151,7 @@ func TestEventsArePrintedInOrder(t *testing.T) {
 	}()
 	lines := bufio.NewScanner(reader)
 	for range last {
-		var e holdfast.Event
+		var e store.Event
 		if lines.Scan() {
 			ok(t, api.Unmarshal(lines.Bytes(), &e))
 		}
@@ -171,8 +172,8 @@ func TestSubscriptionsAndDeliveriesAreManaged(t *testing.T) {
 	}
 	id := sub.ID.String()
 	var delivery string
-	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
-		ok(t, s.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}}}))
+	withStore(t, address, func(ctx context.Context, s store.Store) {
+		ok(t, s.Apply(ctx, store.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}}}))
 		delivery = settleNext(t, ctx, s, subscription.Queue, holdfast.Failed).String()
 	})
 	runSteps(t, address, []step{

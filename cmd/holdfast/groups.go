@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func groupsCommand() *cobra.Command {
@@ -19,14 +20,14 @@ func groupsCommand() *cobra.Command {
   holdfast groups retry GROUP --store jobs.db --reason "the printer has paper again"`
 	c.AddCommand(
 		listGroupsCommand("list", "List groups, newest first"), showGroupCommand(),
-		groupActionCommand("retry", "Retry the failed members of a group, and the members that were cancelled because of them", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+		groupActionCommand("retry", "Retry the failed members of a group, and the members that were cancelled because of them", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 			n, err := o.RetryGroup(ctx, i)
 			return fmt.Sprintf("%d members are queued again; the group is processing", n), err
 		}),
-		groupActionCommand("cancel", "Cancel a group and its members that have not ended", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+		groupActionCommand("cancel", "Cancel a group and its members that have not ended", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 			return "cancelling: a worker cancels the members that have not ended", o.CancelGroup(ctx, i)
 		}),
-		groupActionCommand("seal", "Seal a group: no more members are added, so it can settle", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+		groupActionCommand("seal", "Seal a group: no more members are added, so it can settle", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 			return "sealed: it settles when all its members have ended", o.SealGroup(ctx, i)
 		}),
 	)
@@ -34,7 +35,7 @@ func groupsCommand() *cobra.Command {
 }
 
 func listGroupsCommand(name, short string) *cobra.Command {
-	var f holdfast.GroupFilter
+	var f store.GroupFilter
 	var state, parent string
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
@@ -44,7 +45,7 @@ func listGroupsCommand(name, short string) *cobra.Command {
 					return err
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				groups, cursor, err := o.Groups(ctx, f)
 				if err != nil {
 					return err
@@ -86,7 +87,7 @@ func showGroupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show GROUP", Short: "Show one group: the states of its members, failures, history", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := groupID(ctx, o, args[0])
 				if err != nil {
 					return err
@@ -101,7 +102,7 @@ func showGroupCommand() *cobra.Command {
 	}
 }
 
-func printGroup(out io.Writer, g ops.Gathering) {
+func printGroup(out io.Writer, g ops.GroupDetail) {
 	printGroups(out, []holdfast.Group{g.Group}, "")
 	m := g.Group.Members
 	say := labelled(out)
@@ -151,18 +152,18 @@ func labelled(out io.Writer) func(what, format string, args ...any) {
 }
 
 // groupActionCommand makes a command that intervenes in one group. The intervention is recorded with actor, reason and request.
-func groupActionCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
-	var by *ops.By
+func groupActionCommand(name, short string, act func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error)) *cobra.Command {
+	var by *ops.Actor
 	var owner string
 	c := &cobra.Command{
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := groupID(ctx, o, args[0])
 				if err != nil {
 					return err
 				}
-				i := holdfast.Intervention{Group: id, Owner: owner, Actor: by.Actor, Reason: by.Reason, Request: by.Request}
+				i := store.Intervention{Group: id, Owner: owner, Actor: by.Name, Reason: by.Reason, Request: by.Request}
 				if err := confirmGroup(ctx, c, o, id); err != nil {
 					return err
 				}
@@ -179,7 +180,7 @@ func groupActionCommand(name, short string, act func(ctx context.Context, o ops.
 }
 
 // confirmGroup asks for confirmation before an action that changes many members.
-func confirmGroup(ctx context.Context, c *cobra.Command, o ops.Grouping, id holdfast.ID) error {
+func confirmGroup(ctx context.Context, c *cobra.Command, o ops.Groups, id holdfast.ID) error {
 	if !mustConfirm(c) {
 		return nil
 	}

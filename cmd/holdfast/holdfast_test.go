@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // TestMain lets the test binary act as the command, so that commands that start child processes can be tested.
@@ -39,15 +38,15 @@ func newTestStore(t *testing.T) (address string, failed, waiting holdfast.ID) {
 	t.Helper()
 	ctx := t.Context()
 	address = filepath.Join(t.TempDir(), "jobs.db")
-	jobs, err := store.Open(ctx, address)
+	jobs, err := anystore.Open(ctx, address)
 	ok(t, err)
 	defer jobs.Close()
 	receipts, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", Owner: "acme", Dependency: "gateway"}})
 	ok(t, err)
-	leases, err := jobs.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := jobs.Claim(ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
-	_, err = jobs.Settle(ctx, []holdfast.Settlement{{
-		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
+	_, err = jobs.Settle(ctx, []store.Settlement{{
+		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1, Took: time.Millisecond,
 		Failure: &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The converter is having trouble.", Fingerprint: "f1", Dependency: "gateway"}, Why: "gave up: 1 of 1 attempts used",
 	}})
 	ok(t, err)
@@ -168,26 +167,5 @@ func TestDoctorFindsARowThatWasChangedByHand(t *testing.T) {
 		if code != exitError || !strings.Contains(out, "BROKEN INVARIANT") {
 			t.Errorf("%s: exit %d\n%s%s", what, code, out, stderr)
 		}
-	}
-}
-
-func TestTheDemoSucceedsAndRemovesItsFiles(t *testing.T) {
-	t.Parallel()
-	ctx, enough := context.WithTimeout(t.Context(), demoLimit)
-	defer enough()
-	demo := exec.CommandContext(ctx, os.Args[0], "demo")
-	scratch := t.TempDir()
-	demo.Env = append(os.Environ(), "HOLDFAST_TEST_AS_COMMAND=1", "TMPDIR="+scratch)
-	out, err := demo.CombinedOutput()
-	if err != nil {
-		t.Fatalf("the demo failed: %v\n%s", err, out)
-	}
-	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no invariant is broken"} {
-		if !strings.Contains(string(out), expected) {
-			t.Errorf("the demo did not show %q:\n%s", expected, out)
-		}
-	}
-	if left, _ := os.ReadDir(scratch); len(left) > 0 {
-		t.Errorf("the demo left %v behind", left)
 	}
 }

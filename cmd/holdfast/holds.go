@@ -8,15 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func holdsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "holds", Short: "List holds: what is paused or limited, by whom, and how many jobs wait", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				holds, err := o.Holds(ctx)
 				if err != nil {
 					return err
@@ -27,21 +27,21 @@ func holdsCommand() *cobra.Command {
 	}
 }
 
-func printHolds(out io.Writer, holds []ops.Held) {
+func printHolds(out io.Writer, holds []ops.HoldStatus) {
 	if len(holds) == 0 {
 		fmt.Fprintln(out, "no holds")
 		return
 	}
 	rows := make([][]string, len(holds))
 	for n, h := range holds {
-		scope, name := h.On()
+		scope, name := h.Scope()
 		rows[n] = []string{scope, name, h.Source, allows(h.Hold), countText(h.Behind), formatTime(h.Since), formatTime(h.Until), h.Actor, orDash(h.Reason)}
 	}
 	table(out, []string{"ON", "NAME", "SOURCE", "ALLOWS", "WAITING", "SINCE", "UNTIL", "BY", "REASON"}, rows)
 }
 
 // allows describes how much a hold lets through.
-func allows(h holdfast.Hold) string {
+func allows(h store.Hold) string {
 	var parts []string
 	if h.AtMost > 0 {
 		parts = append(parts, fmt.Sprintf("%d at once", h.AtMost))
@@ -64,7 +64,7 @@ func countText(n int) string {
 	switch {
 	case n < 0:
 		return "?"
-	case n >= ops.MostCounted:
+	case n >= ops.MaxCounted:
 		return "10,000+"
 	}
 	return fmt.Sprint(n)

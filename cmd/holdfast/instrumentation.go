@@ -26,14 +26,14 @@ func (s *serverProcess) newInstrumentation(ctx context.Context) (*instrumentatio
 		return nil, &usageError{fmt.Errorf("cannot set up the export of traces: %w; check OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables", err)}
 	}
 	return &instrumentation{
-		metrics: telemetry.New(telemetry.Config{Desk: s.desk, Version: version}),
+		metrics: telemetry.New(telemetry.Config{Source: s.operator, Version: version}),
 		tracing: telemetry.NewTracing(provider), close: closing,
 	}, nil
 }
 
 // middleware traces the attempts of the engine.
 func (w *instrumentation) middleware() []func(next engine.Handler) engine.Handler {
-	return []func(next engine.Handler) engine.Handler{w.tracing.Around()}
+	return []func(next engine.Handler) engine.Handler{w.tracing.Middleware()}
 }
 
 // enqueuer traces jobs that are enqueued over HTTP.

@@ -10,15 +10,16 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // jobActionCommand makes a command that intervenes in one job. The intervention is recorded with actor and reason.
-func jobActionCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
-	var i holdfast.Intervention
+func jobActionCommand(name, short string, act func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error)) *cobra.Command {
+	var i store.Intervention
 	c := &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				if i.Job, err = jobID(ctx, o, args[0]); err != nil {
 					return err
 				}
@@ -49,14 +50,14 @@ func currentUser() string {
 }
 
 func retryCommand() *cobra.Command {
-	return jobActionCommand("retry", "Retry a failed, waiting or stuck job now", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("retry", "Retry a failed, waiting or stuck job now", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 		ahead, err := o.Retry(ctx, i)
 		return fmt.Sprintf("queued again, %d jobs ahead of it", ahead), err
 	})
 }
 
 func cancelCommand() *cobra.Command {
-	return jobActionCommand("cancel", "Cancel a queued job, or request cancellation of a processing one", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("cancel", "Cancel a queued job, or request cancellation of a processing one", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 		state, err := o.Cancel(ctx, i)
 		if state == holdfast.Processing {
 			return "cancellation requested: the job is cancelled when its worker stops", err
@@ -66,7 +67,7 @@ func cancelCommand() *cobra.Command {
 }
 
 func discardCommand() *cobra.Command {
-	return jobActionCommand("discard", "Remove a job from the dead letters (--reason is required)", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("discard", "Remove a job from the dead letters (--reason is required)", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 		return "discarded", o.Discard(ctx, i)
 	})
 }

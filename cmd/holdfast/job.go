@@ -14,7 +14,7 @@ import (
 )
 
 func jobCommand() *cobra.Command {
-	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (holdfast.Job, error) { return o.Job(ctx, id) }
+	ask := func(ctx context.Context, o ops.Operator, id holdfast.ID) (holdfast.Job, error) { return o.Job(ctx, id) }
 	return jobQueryCommand("job", "Show one job: its attributes, state, last failure and result", ask, printJob)
 }
 
@@ -38,7 +38,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	if !job.Group.IsZero() {
 		say("group", "%s", job.Group)
 	}
-	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, released %d times", stateText(job), job.Attempt(), job.Generation, job.Failures, job.Crashes, job.Interrupts)
+	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, released %d times", stateText(job), job.Attempt(), job.Generation, job.Failures, job.Crashes, job.Releases)
 	at("created", job.CreatedAt)
 	at("due", job.DueAt)
 	at("started", job.StartedAt)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAJobIsShownWithTheNumberOfItsAttemptAndAReadableStack(t *testing.T) {
@@ -24,16 +25,16 @@ func TestAJobIsShownWithTheNumberOfItsAttemptAndAReadableStack(t *testing.T) {
 }
 
 func TestErrorGroupsShowWhatTheErrorsSaid(t *testing.T) {
-	group := holdfast.ErrorGroup{Fingerprint: "f1", Status: holdfast.Open, Code: "UNKNOWN", Message: "Something unexpected went wrong.", Detail: "dial tcp: refused\n\ngoroutine 1"}
+	group := store.ErrorGroup{Fingerprint: "f1", Status: store.StatusOpen, Code: "UNKNOWN", Message: "Something unexpected went wrong.", Detail: "dial tcp: refused\n\ngoroutine 1"}
 	failed := func(detail string) holdfast.Job {
 		return holdfast.Job{ID: holdfast.NewID(), State: holdfast.Failed, LastFailure: &holdfast.Failure{Code: "UNKNOWN", Detail: detail}}
 	}
 	var list, one bytes.Buffer
-	printErrorGroups(&list, []holdfast.ErrorGroup{group}, "")
+	printErrorGroups(&list, []store.ErrorGroup{group}, "")
 	if !strings.Contains(list.String(), "ERROR") || !strings.Contains(list.String(), "dial tcp: refused") || strings.Contains(list.String(), "goroutine") {
 		t.Errorf("the list:\n%s", list.String())
 	}
-	printErrorGroup(&one, ops.Trouble{Group: group, Jobs: []holdfast.Job{failed("dial tcp: refused"), failed("dial tcp: no route"), failed("dial tcp: refused")}})
+	printErrorGroup(&one, ops.ErrorGroupDetail{Group: group, Jobs: []holdfast.Job{failed("dial tcp: refused"), failed("dial tcp: no route"), failed("dial tcp: refused")}})
 	if text := one.String(); strings.Count(text, "sample ") != 2 || !strings.Contains(text, "dial tcp: no route") {
 		t.Errorf("the group:\n%s", text)
 	}

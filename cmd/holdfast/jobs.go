@@ -10,10 +10,11 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func jobsCommand() *cobra.Command {
-	var f holdfast.Filter
+	var f store.Filter
 	var state, redriveOf, group string
 	var benign bool
 	c := &cobra.Command{
@@ -37,7 +38,7 @@ func jobsCommand() *cobra.Command {
 					return err
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				jobs, cursor, err := o.Jobs(ctx, f)
 				if err != nil {
 					return err
@@ -65,7 +66,7 @@ func jobsCommand() *cobra.Command {
 }
 
 // addFilterFlags adds the flags that select jobs.
-func addFilterFlags(c *cobra.Command, f *holdfast.Filter) {
+func addFilterFlags(c *cobra.Command, f *store.Filter) {
 	flags := c.Flags()
 	flags.StringVar(&f.Kind, "kind", "", "only jobs of this kind")
 	flags.StringVar(&f.Queue, "queue", "", "only jobs in this queue")
@@ -76,7 +77,7 @@ func addFilterFlags(c *cobra.Command, f *holdfast.Filter) {
 	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only jobs of this error group: whose last failure has this fingerprint")
 	flags.IntVar(&f.Generation, "generation", 0, "only jobs in this generation; 1: never retried manually or redriven")
 	flags.DurationVar(&f.OlderThan, "older-than", 0, "only jobs older than this")
-	flags.DurationVar(&f.YoungerThan, "newer-than", 0, "only jobs newer than this")
+	flags.DurationVar(&f.NewerThan, "newer-than", 0, "only jobs newer than this")
 }
 
 func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {

@@ -26,7 +26,7 @@ func listKeysCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				keys, err := o.Keys(ctx)
 				if err != nil {
 					return err
@@ -68,16 +68,16 @@ func keyState(k apikey.Key) string {
 	switch {
 	case !k.RevokedAt.IsZero():
 		return "revoked"
-	case !k.Good(time.Now()):
+	case !k.Valid(time.Now()):
 		return "expired"
 	}
 	return "valid"
 }
 
 func createKeyCommand() *cobra.Command {
-	var request apikey.Order
+	var request apikey.Request
 	var scope string
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "create", Short: "Create a key and print it once", Args: cobra.NoArgs,
 		Long: `Creates a key and prints it. The key cannot be printed again: the store keeps only a hash of it. Scopes: viewer (read), worker (enqueue, claim and
@@ -85,12 +85,12 @@ settle), operator (read, enqueue and intervene), admin (everything). A viewer or
 that owner's jobs. A worker key can be limited to queues and kinds: it enqueues, claims and sees only jobs of these.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			request.Scope = apikey.Scope(scope)
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				known, err := o.Keys(ctx)
 				if err != nil {
 					return err
 				}
-				k, text, err := o.MakeKey(ctx, request, *by)
+				k, text, err := o.CreateKey(ctx, request, *by)
 				if err != nil {
 					return err
 				}
@@ -119,11 +119,11 @@ that owner's jobs. A worker key can be limited to queues and kinds: it enqueues,
 }
 
 func revokeKeyCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "revoke KEY", Short: "Revoke a key; servers refuse it within a second", Args: exactly("key"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				return printAnswer(c)("revoked", o.RevokeKey(ctx, args[0], *by))
 			})
 		},

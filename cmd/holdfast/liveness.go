@@ -8,20 +8,20 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A livenessStore is a store that records when the engine last announced its presence. A live engine does so every third of a lease, also while the
 // store is unavailable. An engine that hangs does not.
 type livenessStore struct {
-	holdfast.Store
+	store.Store
 	last atomic.Int64 // Unix time in nanoseconds; 0: never
 }
 
-// Present records the time and passes the call on.
-func (l *livenessStore) Present(ctx context.Context, presence holdfast.Presence) error {
+// ReportWorker records the time and passes the call on.
+func (l *livenessStore) ReportWorker(ctx context.Context, presence store.WorkerInfo) error {
 	l.last.Store(time.Now().UnixNano())
-	return l.Store.Present(ctx, presence)
+	return l.Store.ReportWorker(ctx, presence)
 }
 
 // alive reports whether the engine has announced its presence within two leases and ten seconds, and how long ago that was.

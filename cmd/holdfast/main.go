@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 

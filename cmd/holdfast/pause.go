@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func pauseCommand() *cobra.Command {
-	var h holdfast.Hold
-	var rate holdfast.Rate
-	c := holdCommand("pause", "Pause or limit a queue, kind, owner, dependency or tag", &h, func(ctx context.Context, o ops.Desk) (string, error) {
+	var h store.Hold
+	var rate store.Rate
+	c := holdCommand("pause", "Pause or limit a queue, kind, owner, dependency or tag", &h, func(ctx context.Context, o ops.Operator) (string, error) {
 		if rate.PerSecond > 0 || rate.Burst > 0 {
 			h.Rate = withBurst(rate)
 		}
@@ -38,7 +38,7 @@ separately.`
 }
 
 // withBurst completes a rate: a burst of one second's worth unless it has one, and a full bucket to begin with.
-func withBurst(r holdfast.Rate) *holdfast.Rate {
+func withBurst(r store.Rate) *store.Rate {
 	if r.Burst == 0 {
 		r.Burst = max(r.PerSecond, 1)
 	}
@@ -46,7 +46,7 @@ func withBurst(r holdfast.Rate) *holdfast.Rate {
 	return &r
 }
 
-func paused(h holdfast.Hold) string {
+func paused(h store.Hold) string {
 	verb := "paused"
 	if !h.Closed() {
 		verb = "limited"
@@ -58,21 +58,21 @@ func paused(h holdfast.Hold) string {
 }
 
 func resumeCommand() *cobra.Command {
-	var h holdfast.Hold
-	c := holdCommand("resume", "End a pause or a limit", &h, func(ctx context.Context, o ops.Desk) (string, error) {
+	var h store.Hold
+	c := holdCommand("resume", "End a pause or a limit", &h, func(ctx context.Context, o ops.Operator) (string, error) {
 		return "resumed", o.Resume(ctx, h)
 	})
 	c.Example = `  holdfast resume --store jobs.db --queue mail
   holdfast resume --store jobs.db --dependency gateway --source budget`
-	c.Flags().StringVar(&h.Source, "source", holdfast.SourceOperator, "source of the hold: operator, budget, limit, window or handler")
+	c.Flags().StringVar(&h.Source, "source", store.SourceOperator, "source of the hold: operator, budget, limit, window or handler")
 	return c
 }
 
-func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Context, o ops.Desk) (string, error)) *cobra.Command {
+func holdCommand(name, short string, h *store.Hold, act func(ctx context.Context, o ops.Operator) (string, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				if err := confirmHold(ctx, c, o, *h); err != nil {
 					return err
 				}
@@ -97,8 +97,8 @@ func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Cont
 }
 
 // confirmHold asks for confirmation before a hold with a name that ends in *, because it applies to many names.
-func confirmHold(ctx context.Context, c *cobra.Command, o ops.Figuring, h holdfast.Hold) error {
-	scope, name := h.On()
+func confirmHold(ctx context.Context, c *cobra.Command, o ops.Statistics, h store.Hold) error {
+	scope, name := h.Scope()
 	if !mustConfirm(c) || !strings.HasSuffix(name, "*") {
 		return nil
 	}
@@ -123,9 +123,9 @@ func addActorFlags(c *cobra.Command, actor, reason *string) {
 }
 
 // addByFlags adds --actor, --reason and --request, and returns their values.
-func addByFlags(c *cobra.Command) *ops.By {
-	by := &ops.By{}
-	addActorFlags(c, &by.Actor, &by.Reason)
+func addByFlags(c *cobra.Command) *ops.Actor {
+	by := &ops.Actor{}
+	addActorFlags(c, &by.Name, &by.Reason)
 	c.Flags().StringVar(&by.Request, "request", "", "id of the request or ticket, for the audit log")
 	return by
 }

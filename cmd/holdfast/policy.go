@@ -71,7 +71,7 @@ func withPolicyFile(c *cobra.Command, name string, do func(*policy.Set) error) e
 	if !c.Flags().Changed("store") && !c.Flags().Changed("server") {
 		return read(nil)
 	}
-	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+	return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 		codes, err := o.Codes(ctx)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func policyText(name string) ([]byte, error) {
 // parsePolicy parses a policy. It may use the given codes, codes that it defines itself, and those of --allow-code.
 func parsePolicy(c *cobra.Command, name string, text []byte, codes []catalog.Entry) (*policy.Set, error) {
 	names, _ := c.Flags().GetStringSlice("allow-code")
-	taxonomy, err := ops.Accepting(catalog.TaxonomyOf(catalog.WithoutPolicy(codes)), names)
+	taxonomy, err := ops.AllowCodes(catalog.TaxonomyOf(catalog.WithoutPolicy(codes)), names)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +109,14 @@ func parsePolicy(c *cobra.Command, name string, text []byte, codes []catalog.Ent
 }
 
 func policyApplyCommand() *cobra.Command {
-	var by *ops.By
-	var request ops.PolicyOrder
+	var by *ops.Actor
+	var request ops.PolicyRequest
 	c := &cobra.Command{
 		Use: "apply FILE", Short: "Apply a policy file: the workers of the store follow it within seconds, without a restart", Args: exactly("file"),
 		Long: `A file that uses a failure code is refused unless the code is built in, was published by a worker of the store, or is defined by the file itself.
 Use --allow-code for codes of workers that have not started yet.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if strings.TrimSpace(by.Actor) == "" {
+			if strings.TrimSpace(by.Name) == "" {
 				return usage(c, fmt.Errorf("no actor: pass --actor"))
 			}
 			text, err := policyText(args[0])
@@ -124,7 +124,7 @@ Use --allow-code for codes of workers that have not started yet.`,
 				return err
 			}
 			request.Codes, _ = c.Flags().GetStringSlice("allow-code")
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				codes, err := o.Codes(ctx)
 				if err != nil {
 					return err
@@ -144,16 +144,16 @@ Use --allow-code for codes of workers that have not started yet.`,
 }
 
 func policyRemoveCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	version := 0
 	c := &cobra.Command{
 		Use: "remove", Short: "Remove the applied policy: workers return to their policy file, or to the policies in their Go code", Args: cobra.NoArgs,
 		Example: "  holdfast policy remove --store jobs.db --reason 'the policy file is correct again'",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if strings.TrimSpace(by.Actor) == "" {
+			if strings.TrimSpace(by.Name) == "" {
 				return usage(c, fmt.Errorf("no actor: pass --actor"))
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				if err := o.RemovePolicy(ctx, version, *by); err != nil {
 					return err
 				}
@@ -167,7 +167,7 @@ func policyRemoveCommand() *cobra.Command {
 	return c
 }
 
-func applyPolicy(ctx context.Context, o ops.Ruling, set *policy.Set, request ops.PolicyOrder, by ops.By) (string, error) {
+func applyPolicy(ctx context.Context, o ops.Policies, set *policy.Set, request ops.PolicyRequest, by ops.Actor) (string, error) {
 	before, err := o.Policy(ctx)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return "", err
@@ -186,7 +186,7 @@ func policyShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Print the policy that the workers of a store follow", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				p, err := o.Policy(ctx)
 				if err != nil {
 					return err
@@ -205,7 +205,7 @@ func policyShowCommand() *cobra.Command {
 }
 
 // printInGo prints the policies that live workers have in Go code, and their precedence.
-func printInGo(out io.Writer, all []ops.InGo) {
+func printInGo(out io.Writer, all []ops.GoPolicy) {
 	for _, g := range all {
 		where, when := "Go: Kind.Policy of kind "+g.Kind, "before codes and defaults"
 		if g.Kind == "" {

@@ -38,7 +38,7 @@ their policies in Go, so every server can show them.`,
 					*to = args[n]
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) (err error) {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) (err error) {
 				if job != "" {
 					if q.Job, err = jobID(ctx, o, job); err != nil {
 						return err

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func policyFile(t *testing.T, text string) string {
@@ -100,12 +101,12 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 func TestApplyRecordsTheActorAndRefusesAConcurrentChange(t *testing.T) {
 	address, _, _ := newTestStore(t)
 	ctx := t.Context()
-	jobs, err := store.Open(ctx, address)
+	jobs, err := anystore.Open(ctx, address)
 	ok(t, err)
 	defer jobs.Close()
 	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
 	ok(t, err)
-	_, err = applyPolicy(ctx, newDesk(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
+	_, err = applyPolicy(ctx, newOperator(jobs, ops.Config{}, nil), set, ops.PolicyRequest{Text: set.Text()}, ops.Actor{Name: "ada", Reason: "calmer"})
 	ok(t, err)
 	events, err := jobs.Events(ctx, "policy", 10)
 	ok(t, err)
@@ -113,25 +114,25 @@ func TestApplyRecordsTheActorAndRefusesAConcurrentChange(t *testing.T) {
 		t.Errorf("%+v", events)
 	}
 	late := staleReader{jobs}
-	if _, err := applyPolicy(ctx, newDesk(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
+	if _, err := applyPolicy(ctx, newOperator(late, ops.Config{}, nil), set, ops.PolicyRequest{Text: set.Text()}, ops.Actor{Name: "bob"}); exitCode(err) != exitConflict {
 		t.Errorf("the concurrent change was not refused: %v", err)
 	}
 }
 
 // A staleReader does not see records that were kept in the meantime.
-type staleReader struct{ holdfast.Store }
+type staleReader struct{ store.Store }
 
-func (r staleReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
+func (r staleReader) Records(context.Context, string) ([]store.Record, error) { return nil, nil }
 
 // publishCodes publishes failure codes as a worker does when it starts.
 func publishCodes(t *testing.T, address string, codes ...failure.Code) {
 	t.Helper()
-	jobs, err := store.Open(t.Context(), address)
+	jobs, err := anystore.Open(t.Context(), address)
 	ok(t, err)
 	defer jobs.Close()
 	own, err := failure.NewTaxonomy(codes...)
 	ok(t, err)
-	ok(t, jobs.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v1", nil)}))
+	ok(t, jobs.Apply(t.Context(), store.Change{Records: catalog.Publish(own, policy.GoSettings{}, "v1", nil)}))
 }
 
 func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
@@ -183,14 +184,14 @@ func TestWhatIfUsesPublishedCodesAndWarnsOfUndefinedOnes(t *testing.T) {
 // failJob enqueues a job of a kind in a queue of the same name and lets its first attempt fail for good with a failure code.
 func failJob(t *testing.T, address, kind, code string) {
 	t.Helper()
-	jobs, err := store.Open(t.Context(), address)
+	jobs, err := anystore.Open(t.Context(), address)
 	ok(t, err)
 	defer jobs.Close()
 	_, err = jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: kind, Queue: kind}})
 	ok(t, err)
-	leases, err := jobs.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{kind}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := jobs.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{kind}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
-	_, err = jobs.Settle(t.Context(), []holdfast.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 3,
+	_, err = jobs.Settle(t.Context(), []store.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 3,
 		Failure: &holdfast.Failure{Code: code, Category: "input", Message: "refused", Fingerprint: "f7"}}})
 	ok(t, err)
 }

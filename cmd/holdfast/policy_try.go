@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // withPolicy calls do with the policy of --file, or else with the policy that is applied to the store.
@@ -20,7 +21,7 @@ func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 	if name, _ := c.Flags().GetString("file"); name != "" {
 		return withPolicyFile(c, name, do)
 	}
-	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+	return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 		applied, err := o.Policy(ctx)
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func parseTime(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-func printTrial(out io.Writer, trial policy.Trial) {
+func printTrial(out io.Writer, trial policy.Simulation) {
 	rows := make([][]string, len(trial.Lines))
 	for n, line := range trial.Lines {
 		delay := ""
@@ -136,7 +137,7 @@ func brief(d time.Duration) string {
 }
 
 func policyWhatIfCommand() *cobra.Command {
-	var f holdfast.Filter
+	var f store.Filter
 	var jobs int
 	c := &cobra.Command{
 		Use:     "whatif",
@@ -148,7 +149,7 @@ func policyWhatIfCommand() *cobra.Command {
 				return usage(c, fmt.Errorf("--jobs %d: give 1 to 100000", jobs))
 			}
 			return withPolicy(c, func(set *policy.Set) error {
-				return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 					history, err := newest(ctx, o, f, jobs)
 					if err != nil {
 						return err
@@ -167,8 +168,8 @@ func policyWhatIfCommand() *cobra.Command {
 }
 
 // newest reads the histories of up to most jobs, newest first.
-func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]holdfast.History, error) {
-	var all []holdfast.History
+func newest(ctx context.Context, o ops.Jobs, f store.Filter, most int) ([]store.History, error) {
+	var all []store.History
 	for len(all) < most {
 		f.Limit = min(200, most-len(all))
 		page, cursor, err := o.Jobs(ctx, f)
@@ -176,7 +177,7 @@ func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]
 			return nil, err
 		}
 		for _, job := range page {
-			h := holdfast.History{Job: job}
+			h := store.History{Job: job}
 			if job.Token > 1 || job.State != holdfast.Complete { // a job that completed at its first attempt has no failures to examine
 				if h, err = o.History(ctx, job.ID); err != nil {
 					return nil, err
@@ -191,7 +192,7 @@ func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]
 	return all, nil
 }
 
-func printReview(out io.Writer, review policy.Review) {
+func printReview(out io.Writer, review policy.WhatIfReport) {
 	fmt.Fprintf(out, "%d jobs looked at, %d had failed at least once\n", review.Jobs, review.Failed)
 	if len(review.Differences) == 0 {
 		return

@@ -17,16 +17,17 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/config"
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A serverProcess holds the parts of a server and connects them: store, engine, notifier, HTTP server and console.
@@ -40,9 +41,9 @@ type serverProcess struct {
 	taxonomy    *failure.Taxonomy
 	httpNames   httpjob.Dependencies // names of the hosts that http jobs call
 	policy      *policy.Set          // from the policy file or the breaker settings; nil: none
-	store       holdfast.Store
+	store       store.Store
 	liveness    *livenessStore
-	desk        *ops.Service
+	operator    *ops.Service
 	engine      *engine.Engine
 	notify      *notify.Service // nil: this process does not deliver to subscriptions
 	instruments *instrumentation
@@ -66,18 +67,18 @@ func (s *serverProcess) open(ctx context.Context, address string) (err error) {
 	if s.httpNames, err = httpDependencies(s.set.List("http-dependencies")); err != nil {
 		return err
 	}
-	if s.store, err = store.Open(ctx, address); err != nil {
+	if s.store, err = anystore.Open(ctx, address); err != nil {
 		return err
 	}
 	if warning := exposureWarning(address); warning != "" {
 		s.log.Warn(warning, "event", "store_exposed")
 	}
 	s.liveness = &livenessStore{Store: s.store}
-	s.desk = newDesk(s.store, ops.Config{Taxonomy: s.taxonomy}, s.httpNames)
+	s.operator = newOperator(s.store, ops.Config{Taxonomy: s.taxonomy}, s.httpNames)
 	if s.policy, err = s.loadPolicy(ctx); err != nil {
 		return err
 	}
-	s.desk = newDesk(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.policy}, s.httpNames)
+	s.operator = newOperator(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.policy}, s.httpNames)
 	if err := s.decideAuth(ctx); err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (s *serverProcess) open(ctx context.Context, address string) (err error) {
 // decideAuth decides whether callers need a key. It returns an error if the server would accept callers from other machines without one.
 func (s *serverProcess) decideAuth(ctx context.Context) error {
 	loopback := isLoopback(s.set.Text("listen"))
-	keys, err := s.desk.Keys(ctx)
+	keys, err := s.operator.Keys(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,10 +146,10 @@ func isLoopback(address string) bool {
 
 func (s *serverProcess) makeServer() (err error) {
 	s.server, err = server.New(server.Config{
-		Store: s.store, Desk: s.desk, Judge: s.engine, Engine: s.engineConfig(), Enqueue: s.instruments.enqueuer(enqueuerOf(s.store, s.httpNames)), Watch: s.instruments.metrics, Metrics: s.instruments.metrics.Handler(),
-		Checks: []server.Check{{Name: "engine", Ask: s.liveness.healthCheck(s.set.Span("lease"))}},
-		Open:   s.keyless, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.On("trust-proxy"), Log: s.log, Listen: s.events(),
-		Limits: server.Limits{PerSecond: float64(s.set.Count("rate-per-key")), InFlight: s.set.Count("in-flight-per-key"), Running: s.set.Count("in-flight")},
+		Store: s.store, Operator: s.operator, Judge: s.engine, Engine: s.engineConfig(), Enqueue: s.instruments.enqueuer(enqueuerOf(s.store, s.httpNames)), Watch: s.instruments.metrics, Metrics: s.instruments.metrics.Handler(),
+		Checks: []server.Check{{Name: "engine", Ask: s.liveness.healthCheck(s.set.Duration("lease"))}},
+		Open:   s.keyless, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.Bool("trust-proxy"), Log: s.log, Listen: s.events(),
+		Limits: server.Limits{PerSecond: float64(s.set.Int("rate-per-key")), InFlight: s.set.Int("in-flight-per-key"), Running: s.set.Int("in-flight")},
 	})
 	return err
 }
@@ -166,7 +167,7 @@ func (s *serverProcess) listen(ctx context.Context) (err error) {
 	s.http.Handler = s.instruments.handler(s.http.Handler)
 	var cfg net.ListenConfig
 	if s.listener, err = cfg.Listen(ctx, "tcp", s.set.Text("listen")); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("cannot listen on %s: %v; check that no other server uses the address and that it belongs to this machine", s.set.Text("listen"), err), Cause: err}
+		return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf("cannot listen on %s: %v; check that no other server uses the address and that it belongs to this machine", s.set.Text("listen"), err), Cause: err}
 	}
 	cert, key := s.set.Text("tls-cert"), s.set.Text("tls-key")
 	if cert == "" && key == "" {
@@ -216,7 +217,7 @@ func (s *serverProcess) run(ctx context.Context, ready func(context.Context) err
 	err := ready(ctx)
 	notifyReady()
 	watching, stopWatchdog := context.WithCancel(working)
-	go s.liveness.notifyWatchdog(watching, s.set.Span("lease"))
+	go s.liveness.notifyWatchdog(watching, s.set.Duration("lease"))
 	defer stopWatchdog()
 	if err == nil {
 		select {

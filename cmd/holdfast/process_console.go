@@ -15,7 +15,7 @@ func (s *serverProcess) makeConsole() error {
 		return nil
 	}
 	cfg := console.Config{
-		Desk: s.desk, Prefix: consolePath, TrustProxy: s.set.On("trust-proxy"), ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
+		Operator: s.operator, Prefix: consolePath, TrustProxy: s.set.Bool("trust-proxy"), ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
 		Policies: s.policy, Log: s.log,
 	}
 	if s.set.Text("auth") != "off" {
@@ -30,11 +30,11 @@ func (s *serverProcess) makeConsole() error {
 
 // authenticate returns the visitor to whom a key belongs. The console calls it at sign-in and at every request, so a revoked key ends the session.
 func (s *serverProcess) authenticate(ctx context.Context, remote, text string) (console.Visitor, error) {
-	caller, err := s.server.Know(ctx, remote, text)
+	caller, err := s.server.Authenticate(ctx, remote, text)
 	if err != nil {
 		return console.Visitor{}, err
 	}
-	return console.Visitor{Name: caller.Name, Scope: caller.Scope, Owner: caller.Owner, Ended: s.server.Life(caller).Done()}, nil
+	return console.Visitor{Name: caller.Name, Scope: caller.Scope, Owner: caller.Owner, Ended: s.server.SessionContext(caller).Done()}, nil
 }
 
 // consoleURL is the address of the console, or empty if it is off.

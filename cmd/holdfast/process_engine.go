@@ -10,27 +10,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/config"
 	"github.com/holdfastdev/holdfast/internal/probe"
 )
 
 // makeEngine creates the engine that performs duties, decides about the outcomes that remote workers report, and runs the built-in kinds.
 func (s *serverProcess) makeEngine() (err error) {
 	cfg := s.engineConfig()
-	cfg.Name, cfg.Queues, cfg.Slots, cfg.OwnerSlots = "server", s.set.List("queues"), s.set.Count("workers"), s.set.Count("owner-workers")
-	cfg.Timeout, cfg.Around, cfg.Log = s.set.Span("timeout"), s.instruments.middleware(), s.log
-	if s.set.Text("exec-config") != "" && !s.set.Said("workers") {
+	cfg.Name, cfg.Queues, cfg.Slots, cfg.OwnerSlots = "server", s.set.List("queues"), s.set.Int("workers"), s.set.Int("owner-workers")
+	cfg.Timeout, cfg.Middleware, cfg.Log = s.set.Duration("timeout"), s.instruments.middleware(), s.log
+	if s.set.Text("exec-config") != "" && !s.set.IsSet("workers") {
 		cfg.Slots = 10 // programs cost more than HTTP calls
 	}
-	cfg.Duties = append(cfg.Duties, engine.Duty{Name: "attend", Beat: 30 * time.Second, Round: s.desk.Attend})
+	cfg.Duties = append(cfg.Duties, engine.Duty{Name: "attend", Interval: 30 * time.Second, Run: s.operator.Attend})
 	if s.engine, err = engine.New(s.liveness, cfg); err != nil {
 		return &usageError{err}
 	}
-	if s.set.On("no-workers") || cfg.Slots == 0 {
+	if s.set.Bool("no-workers") || cfg.Slots == 0 {
 		return nil
 	}
 	return s.registerKinds()
@@ -40,8 +40,8 @@ func (s *serverProcess) makeEngine() (err error) {
 // change the state of a breaker.
 func (s *serverProcess) engineConfig() engine.Config {
 	cfg := engine.Config{
-		Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Taxonomy: s.taxonomy, Policy: s.retryPolicy(), Policies: s.policy, ProbeURL: probe.URL,
-		Version: thisBuild().Version, Ended: s.instruments.metrics.Ended,
+		Lease: s.set.Duration("lease"), Grace: s.set.Duration("grace"), Taxonomy: s.taxonomy, Policy: s.retryPolicy(), Policies: s.policy, ProbeURL: probe.URL,
+		Version: thisBuild().Version, OnAttemptEnd: s.instruments.metrics.ObserveAttempt,
 	}
 	if s.adjustEngine != nil {
 		s.adjustEngine(&cfg)
@@ -51,9 +51,9 @@ func (s *serverProcess) engineConfig() engine.Config {
 
 // retryPolicy returns the policy of kinds that have none of their own.
 func (s *serverProcess) retryPolicy() (p failure.Policy) {
-	p.MaxAttempts = s.set.Count("retry-max-attempts")
-	if s.set.Said("retry-base-delay") || s.set.Said("retry-jitter-max") {
-		p.Backoff = failure.Exponential{Base: s.set.Span("retry-base-delay"), Factor: 2, Cap: time.Hour, Jitter: failure.Jitter{Plus: s.set.Span("retry-jitter-max")}}
+	p.MaxAttempts = s.set.Int("retry-max-attempts")
+	if s.set.IsSet("retry-base-delay") || s.set.IsSet("retry-jitter-max") {
+		p.Backoff = failure.Exponential{Base: s.set.Duration("retry-base-delay"), Factor: 2, Cap: time.Hour, Jitter: failure.Jitter{Plus: s.set.Duration("retry-jitter-max")}}
 	}
 	return p
 }
@@ -63,10 +63,10 @@ func (s *serverProcess) loadPolicy(ctx context.Context) (*policy.Set, error) {
 	breaker := ""
 	for _, one := range []struct{ name, key, value string }{
 		{"breaker-window", "window", s.set.Text("breaker-window")},
-		{"breaker-fail-threshold", "failure_rate", strconv.FormatFloat(100*s.set.Share("breaker-fail-threshold"), 'f', -1, 64) + "%"},
+		{"breaker-fail-threshold", "failure_rate", strconv.FormatFloat(100*s.set.Float("breaker-fail-threshold"), 'f', -1, 64) + "%"},
 		{"breaker-cooldown", "open_for", s.set.Text("breaker-cooldown")},
 	} {
-		if s.set.Said(one.name) {
+		if s.set.IsSet(one.name) {
 			breaker += fmt.Sprintf("%s: %s, ", one.key, one.value)
 		}
 	}
@@ -84,7 +84,7 @@ func (s *serverProcess) loadPolicy(ctx context.Context) (*policy.Set, error) {
 	default:
 		return nil, nil
 	}
-	codes, err := s.desk.Codes(ctx)
+	codes, err := s.operator.Codes(ctx)
 	if err != nil {
 		return nil, err
 	}

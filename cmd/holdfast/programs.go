@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 

@@ -28,16 +28,16 @@ func redriveCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		startRedriveCommand(), previewRedriveCommand(), listRedrivesCommand(), showRedriveCommand(),
-		redriveActionCommand("pause", "Pause a redrive; jobs that it has sent continue", "paused", ops.Desk.PauseRedrive),
-		redriveActionCommand("resume", "Resume a paused or stopped redrive", "resumed", ops.Desk.ResumeRedrive),
-		redriveActionCommand("cancel", "Cancel a redrive; jobs that it has sent continue", "cancelled", ops.Desk.CancelRedrive),
+		redriveActionCommand("pause", "Pause a redrive; jobs that it has sent continue", "paused", ops.Operator.PauseRedrive),
+		redriveActionCommand("resume", "Resume a paused or stopped redrive", "resumed", ops.Operator.ResumeRedrive),
+		redriveActionCommand("cancel", "Cancel a redrive; jobs that it has sent continue", "cancelled", ops.Operator.CancelRedrive),
 	)
 	return c
 }
 
 // A redriveForm holds the flags of a redrive request.
 type redriveForm struct {
-	request          redrive.Order
+	request          redrive.Spec
 	patch, stopAbove string
 	redriveOf        string // id of an earlier redrive, as a filter
 }
@@ -61,7 +61,7 @@ func (f *redriveForm) flags(c *cobra.Command) {
 }
 
 // read returns the request.
-func (f *redriveForm) read(c *cobra.Command) (redrive.Order, error) {
+func (f *redriveForm) read(c *cobra.Command) (redrive.Spec, error) {
 	request := f.request
 	number, isPercent := strings.CutSuffix(strings.TrimSpace(f.stopAbove), "%")
 	share, err := strconv.ParseFloat(number, 64)
@@ -92,7 +92,7 @@ func previewRedriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				preview, err := o.PreviewRedrive(ctx, request)
 				if err != nil {
 					return err
@@ -115,7 +115,7 @@ func startRedriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				preview, err := o.PreviewRedrive(ctx, request)
 				if err != nil {
 					return err
@@ -138,7 +138,7 @@ func startRedriveCommand() *cobra.Command {
 	return c
 }
 
-func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, request redrive.Order, watch bool) error {
+func startRedrive(ctx context.Context, c *cobra.Command, o ops.Operator, request redrive.Spec, watch bool) error {
 	id, err := o.StartRedrive(ctx, request)
 	if err != nil {
 		return err
@@ -164,22 +164,22 @@ func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, request red
 // question is the confirmation question of a redrive.
 func question(p ops.Preview) string {
 	verb := "redrive"
-	if p.Order.Discard {
+	if p.Spec.Discard {
 		verb = "discard"
 	}
 	return fmt.Sprintf("%s %s dead letters?", verb, countText(willTake(p)))
 }
 
 func willTake(p ops.Preview) int {
-	if p.Order.Limit > 0 {
-		return min(p.Eligible, p.Order.Limit)
+	if p.Spec.Limit > 0 {
+		return min(p.Eligible, p.Spec.Limit)
 	}
 	return p.Eligible
 }
 
 func printPreview(out io.Writer, p ops.Preview) {
 	verb := "would be redriven"
-	if p.Order.Discard {
+	if p.Spec.Discard {
 		verb = "would be discarded"
 	}
 	fmt.Fprintf(out, "%s dead letters %s, which takes at least %v\n", countText(willTake(p)), verb, p.Takes)
@@ -196,12 +196,12 @@ func printPreview(out io.Writer, p ops.Preview) {
 }
 
 // redriveActionCommand makes a command that changes the state of one redrive. The change is recorded with actor and reason.
-func redriveActionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
-	var by *ops.By
+func redriveActionCommand(name, short, answer string, act func(o ops.Operator, ctx context.Context, id holdfast.ID, by ops.Actor) error) *cobra.Command {
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: name + " REDRIVE", Short: short, Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := redriveID(ctx, o, args[0])
 				if err == nil {
 					err = act(o, ctx, id, *by)

@@ -23,7 +23,7 @@ func listRedrivesCommand() *cobra.Command {
 }
 
 func listRedrives(c *cobra.Command, _ []string) error {
-	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+	return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 		redrives, err := o.Redrives(ctx)
 		if err != nil && len(redrives) == 0 {
 			return err
@@ -40,7 +40,7 @@ func printRedrives(out io.Writer, redrives []redrive.Progress) {
 	rows := make([][]string, len(redrives))
 	for n, p := range redrives {
 		t := p.Tally
-		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), formatTime(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
+		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), formatTime(p.StartedAt), p.Spec.Actor, short(orDash(p.Why), 60)}
 	}
 	table(out, []string{"REDRIVE", "STATE", "SENT", "IN FLIGHT", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "REASON"}, rows)
 }
@@ -50,7 +50,7 @@ func showRedriveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show REDRIVE", Short: "Show the progress of a redrive, refused jobs and jobs that failed again", Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := redriveID(ctx, o, args[0])
 				if err != nil {
 					return err
@@ -71,7 +71,7 @@ func showRedriveCommand() *cobra.Command {
 }
 
 // watchRedrive prints the progress of a redrive until it is no longer running or ctx ends: as a bar on a terminal, otherwise as a line for every change.
-func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive) (ops.Redrive, error) {
+func watchRedrive(ctx context.Context, out io.Writer, o ops.Operator, r ops.Redrive) (ops.Redrive, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	bar := isTerminal(out)
@@ -110,8 +110,8 @@ func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive)
 // progressLine formats the progress of a redrive as one line.
 func progressLine(r ops.Redrive) string {
 	total := r.Eligible
-	if r.Order.Limit > 0 {
-		total = min(total, r.Order.Limit)
+	if r.Spec.Limit > 0 {
+		total = min(total, r.Spec.Limit)
 	}
 	t := r.Tally
 	total = max(total, t.Taken+r.RefusedJobs, 1)
@@ -135,7 +135,7 @@ func printRedrive(out io.Writer, r ops.Redrive) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
 	}
 	say("reason", "%s", orDash(r.Why))
-	say("started", "%s by %s: %s", formatTime(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
+	say("started", "%s by %s: %s", formatTime(r.StartedAt), r.Spec.Actor, orDash(r.Spec.Reason))
 	say("jobs", "%d sent, %d discarded, %d cancelled, %d refused", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
 	for _, refusal := range r.Refused {
 		say("refused", "%s: %s", refusal.Job, refusal.Why)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func retentionCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func showRetentionCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				r, err := o.Retention(ctx)
 				if err != nil {
 					return err
@@ -72,7 +73,7 @@ const day = 24 * time.Hour
 // retentionText formats how long jobs are kept, in whole days where possible.
 func retentionText(d time.Duration) string {
 	switch {
-	case d == holdfast.Forever:
+	case d == store.Forever:
 		return "forever"
 	case d > 0 && d%day == 0:
 		return fmt.Sprintf("%dd", d/day)
@@ -84,7 +85,7 @@ func retentionText(d time.Duration) string {
 func parseRetention(text string) (time.Duration, error) {
 	switch text {
 	case "ever", "forever", "-1":
-		return holdfast.Forever, nil
+		return store.Forever, nil
 	}
 	if number, ok := strings.CutSuffix(text, "d"); ok {
 		if days, err := strconv.ParseFloat(number, 64); err == nil && days >= 0 && days <= 36500 {
@@ -99,7 +100,7 @@ func parseRetention(text string) (time.Duration, error) {
 }
 
 func applyRetentionCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	var rules []string
 	var reset bool
 	c := &cobra.Command{
@@ -124,7 +125,7 @@ the job's group). Before a rule deletes dead letters for the first time, workers
 			if reset {
 				list, answer = nil, "reset: workers follow the rules in their Go code"
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				return printAnswer(c)(answer, o.ApplyRetention(ctx, list, *by))
 			})
 		},
@@ -136,7 +137,7 @@ the job's group). Before a rule deletes dead letters for the first time, workers
 }
 
 // readRules returns the rules of a file or of --rule flags.
-func readRules(c *cobra.Command, files, lines []string) ([]holdfast.Retain, error) {
+func readRules(c *cobra.Command, files, lines []string) ([]store.RetentionRule, error) {
 	var forms []map[string]any
 	for _, line := range lines {
 		form := map[string]any{}
@@ -155,7 +156,7 @@ func readRules(c *cobra.Command, files, lines []string) ([]holdfast.Retain, erro
 			return nil, &usageError{fmt.Errorf("%s is not a JSON list of rules: %w; see '%s --help'", files[0], err, c.CommandPath())}
 		}
 	}
-	rules := make([]holdfast.Retain, 0, len(forms))
+	rules := make([]store.RetentionRule, 0, len(forms))
 	for n, form := range forms {
 		rule, err := readRule(form)
 		if err != nil {
@@ -183,7 +184,7 @@ func readFile(c *cobra.Command, name string) ([]byte, error) {
 
 // readRule parses one rule. "for" is a text such as 7d, or a number as 'retention show --json' prints it. Unknown fields are refused, because a misspelled
 // field would make the rule match more jobs than intended.
-func readRule(form map[string]any) (rule holdfast.Retain, err error) {
+func readRule(form map[string]any) (rule store.RetentionRule, err error) {
 	switch kept := form["for"].(type) {
 	case string:
 		if rule.For, err = parseRetention(kept); err != nil {
@@ -205,7 +206,7 @@ func readRule(form map[string]any) (rule holdfast.Retain, err error) {
 }
 
 func tombstonesCommand() *cobra.Command {
-	var f holdfast.TombstoneFilter
+	var f store.TombstoneFilter
 	var job string
 	c := &cobra.Command{
 		Use: "tombstones", Short: "List the tombstones of purged jobs, last purged first", Args: cobra.NoArgs,
@@ -215,14 +216,14 @@ func tombstonesCommand() *cobra.Command {
 					return err
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				tombstones, cursor, err := o.Tombstones(ctx, f)
 				if err != nil {
 					return err
 				}
 				answer := struct {
-					Tombstones []holdfast.Tombstone `json:"tombstones"`
-					Cursor     string               `json:"cursor,omitempty"`
+					Tombstones []store.Tombstone `json:"tombstones"`
+					Cursor     string            `json:"cursor,omitempty"`
 				}{tombstones, cursor}
 				return show(c, answer, func(out io.Writer) { printTombstones(out, tombstones, cursor) })
 			})
@@ -235,7 +236,7 @@ func tombstonesCommand() *cobra.Command {
 	return c
 }
 
-func printTombstones(out io.Writer, tombstones []holdfast.Tombstone, cursor string) {
+func printTombstones(out io.Writer, tombstones []store.Tombstone, cursor string) {
 	if len(tombstones) == 0 {
 		fmt.Fprintln(out, "no tombstones match")
 		return

@@ -35,13 +35,14 @@ directory, which 'holdfast serve' creates.
 	root.PersistentFlags().Bool("json", false, "print JSON instead of a table")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
-		demoCommand(), jobsCommand(), jobCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
-		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(), codesCommand(),
+		jobsCommand(), jobCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
+		pauseCommand(), resumeCommand(), doctorCommand(), policyCommand(), codesCommand(),
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
 		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), backupCommand(), restoreCommand(),
 		stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
 	)
+	root.AddCommand(chaosCommands()...)
 	addCompletions(root)
 	return root
 }

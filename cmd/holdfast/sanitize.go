@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // A plainWriter protects the terminal from the texts that commands print. Tables, stories and errors contain texts of jobs and servers. A plainWriter replaces

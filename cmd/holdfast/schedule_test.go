@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestSchedulesAreManaged(t *testing.T) {
@@ -70,8 +71,8 @@ func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
 		{"retention --json", exitOK, `"for": "forever"`},
 		{"retention tombstones", exitOK, "no tombstones match"},
 	})
-	withStore(t, address, func(ctx context.Context, s holdfast.Store) {
-		purged, err := s.Purge(ctx, holdfast.Purge{Rules: []holdfast.Retain{{Name: "dead", State: holdfast.Failed}}, Scan: 10})
+	withStore(t, address, func(ctx context.Context, s store.Store) {
+		purged, err := s.Purge(ctx, store.Purge{Rules: []store.RetentionRule{{Name: "dead", State: holdfast.Failed}}, Scan: 10})
 		ok(t, err)
 		if purged.Jobs != 1 {
 			t.Fatalf("purged %+v", purged)

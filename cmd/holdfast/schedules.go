@@ -20,15 +20,15 @@ func schedulesCommand() *cobra.Command {
   holdfast schedules pause report --store jobs.db --for 48h --reason holidays
   holdfast schedules next report --store jobs.db`
 	var pause time.Duration
-	pausing := namedActionCommand("pause", "Pause a schedule, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
+	pausing := namedActionCommand("pause", "Pause a schedule, for a time or until it is resumed", "paused", func(o ops.Operator, ctx context.Context, name string, by ops.Actor) error {
 		return o.PauseSchedule(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "duration of the pause; without it, until resumed")
 	c.AddCommand(
 		listSchedulesCommand("list", "List schedules by name"), addScheduleCommand(), nextRunsCommand(), pausing,
-		namedActionCommand("remove", "Remove a schedule; jobs that it has enqueued stay", "removed", ops.Desk.RemoveSchedule),
-		namedActionCommand("resume", "Resume a paused schedule; slots during the pause are not made up for", "resumed", ops.Desk.ResumeSchedule),
-		namedActionCommand("run", "Enqueue a job of a schedule now", "requested: a worker enqueues the job within seconds", ops.Desk.RunSchedule),
+		namedActionCommand("remove", "Remove a schedule; jobs that it has enqueued stay", "removed", ops.Operator.RemoveSchedule),
+		namedActionCommand("resume", "Resume a paused schedule; slots during the pause are not made up for", "resumed", ops.Operator.ResumeSchedule),
+		namedActionCommand("run", "Enqueue a job of a schedule now", "requested: a worker enqueues the job within seconds", ops.Operator.RunSchedule),
 	)
 	return c
 }
@@ -37,7 +37,7 @@ func listSchedulesCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				list, err := o.Schedules(ctx, 1)
 				if err != nil {
 					return err
@@ -48,7 +48,7 @@ func listSchedulesCommand(name, short string) *cobra.Command {
 	}
 }
 
-func printSchedules(out io.Writer, list []ops.Scheduled) {
+func printSchedules(out io.Writer, list []ops.ScheduleStatus) {
 	if len(list) == 0 {
 		fmt.Fprintln(out, "no schedules: see 'holdfast schedules add --help'")
 		return
@@ -82,7 +82,7 @@ func scheduleState(s schedule.Schedule) string {
 func addScheduleCommand() *cobra.Command {
 	var s schedule.Schedule
 	var args, missed string
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add a schedule, or replace the one with this name", Args: exactly("name"),
 		Long: `Enqueues one job at every slot, whatever the number of workers. Slots at which no worker was running are skipped, made up for by one job, or each
@@ -92,7 +92,7 @@ made up for (--missed skip, one or all). A slot in the hour that daylight saving
 			if args != "" {
 				s.Draft.Args = json.RawMessage(args)
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				kept, err := o.SetSchedule(ctx, s, *by)
 				if err != nil {
 					return err
@@ -129,7 +129,7 @@ func nextRunsCommand() *cobra.Command {
 			if count < 1 || count > 1000 {
 				return usage(c, fmt.Errorf("--count %d: give 1 to 1000", count))
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				s, err := o.Schedule(ctx, args[0], count)
 				if err != nil {
 					return err
@@ -143,7 +143,7 @@ func nextRunsCommand() *cobra.Command {
 }
 
 // printRuns lists the next slots, in the time zone of the schedule and in the local one.
-func printRuns(out io.Writer, s ops.Scheduled) {
+func printRuns(out io.Writer, s ops.ScheduleStatus) {
 	if len(s.Next) == 0 {
 		fmt.Fprintf(out, "no next runs: %s\n", printable(scheduleState(s.Schedule)))
 		return
@@ -160,12 +160,12 @@ func printRuns(out io.Writer, s ops.Scheduled) {
 }
 
 // namedActionCommand makes a command that changes something with a name. The change is recorded with actor, reason and request.
-func namedActionCommand(verb, short, answer string, act func(o ops.Desk, ctx context.Context, name string, by ops.By) error) *cobra.Command {
-	var by *ops.By
+func namedActionCommand(verb, short, answer string, act func(o ops.Operator, ctx context.Context, name string, by ops.Actor) error) *cobra.Command {
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: exactly("name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				return printAnswer(c)(args[0]+": "+answer, act(o, ctx, args[0], *by))
 			})
 		},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/internal/config"
 )
 
 func serveCommand() *cobra.Command {

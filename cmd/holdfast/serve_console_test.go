@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A visitor is a minimal browser with cookies.
@@ -117,7 +117,7 @@ func TestTheConsoleCanBeReadOnlyOrOff(t *testing.T) {
 func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	t.Parallel()
 	address := filepath.Join(t.TempDir(), "jobs.db")
-	fresh, err := store.Open(t.Context(), address)
+	fresh, err := anystore.Open(t.Context(), address)
 	ok(t, err)
 	ok(t, fresh.Close())
 	made := func(name, scope string) string {

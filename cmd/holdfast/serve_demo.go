@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/config"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // demoSettings make events happen soon enough to watch. Settings that the user gives take precedence.
@@ -37,7 +38,7 @@ dependencies:
 // setDemoPolicy uses demoPolicy, unless the user gives a policy or breaker settings.
 func setDemoPolicy(set config.Values, dir string) error {
 	for _, name := range []string{"policy", "breaker-window", "breaker-fail-threshold", "breaker-cooldown"} {
-		if set.Said(name) {
+		if set.IsSet(name) {
 			return nil
 		}
 	}
@@ -54,14 +55,14 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 		return usage(c, fmt.Errorf("--demo and --store cannot be used together: the demo uses a temporary store"))
 	}
 	for name, text := range demoSettings {
-		if set.Said(name) {
+		if set.IsSet(name) {
 			continue
 		}
 		if err := set.Set(name, text); err != nil {
 			return err
 		}
 	}
-	if !set.Said("listen") && inUse(set.Text("listen")) {
+	if !set.IsSet("listen") && inUse(set.Text("listen")) {
 		if err := set.Set("listen", "127.0.0.1:0"); err != nil {
 			return err
 		}
@@ -74,25 +75,25 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 	if err := setDemoPolicy(set, dir); err != nil {
 		return err
 	}
-	gateway, err := startLiveGateway()
+	gateway, err := startDemoGateway()
 	if err != nil {
 		return err
 	}
 	defer gateway.close()
-	if !set.Said("http-dependencies") {
+	if !set.IsSet("http-dependencies") {
 		if err := set.Set("http-dependencies", gateway.dependencies()); err != nil {
 			return err
 		}
 	}
 	s := &serverProcess{set: set, logOutput: io.Discard, codes: liveCodes, adjustEngine: shortRetention} // the log of many failures would hide the introduction
-	if set.Said("log") || set.Said("log-level") {
+	if set.IsSet("log") || set.IsSet("log-level") {
 		s.logOutput = c.ErrOrStderr()
 	}
 	defer s.close()
 	if err := s.open(c.Context(), filepath.Join(dir, "jobs.db")); err != nil {
 		return err
 	}
-	d := &liveDemo{process: s, gateway: gateway, jobs: enqueuerOf(s.store, s.httpNames)}
+	d := &demo{process: s, gateway: gateway, jobs: enqueuerOf(s.store, s.httpNames)}
 	demoCtx, cancel := context.WithCancel(c.Context())
 	defer d.work.Wait() // before the store is closed
 	defer cancel()
@@ -107,12 +108,12 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 
 // shortRetention keeps the temporary store small, however long the demo runs.
 func shortRetention(cfg *engine.Config) {
-	cfg.Retention = []holdfast.Retain{
+	cfg.Retention = []store.RetentionRule{
 		{Name: "complete", State: holdfast.Complete, For: 15 * time.Minute}, {Name: "cancelled", State: holdfast.Cancelled, For: time.Hour},
 		{Name: "failed", State: holdfast.Failed, For: time.Hour},
 	}
 	cfg.RetentionWarning = -1
-	cfg.KeepFeed, cfg.KeepStory, cfg.KeepTallies, cfg.KeepTombstones = time.Hour, holdfast.MinKeepStory, 24*time.Hour, 3*time.Hour
+	cfg.KeepFeed, cfg.KeepStories, cfg.KeepCounts, cfg.KeepTombstones = time.Hour, store.MinKeepStories, 24*time.Hour, 3*time.Hour
 }
 
 // inUse reports whether another process listens on an address.

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Either of a server's two engines may reclaim the jobs of a lost worker. Both must apply the server's policy.
@@ -18,7 +19,7 @@ func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte("defaults: {max_crashes: 1}\n"), 0o600))
 	p := startServe(t, nil, "--store", filepath.Join(dir, "jobs.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--lease", "2s", "--log-level", "error")
-	client, err := api.Dial(p.url, api.Config{})
+	client, err := client.Dial(p.url, client.Config{})
 	ok(t, err)
 	s := client.Store()
 	var ids []holdfast.ID
@@ -26,7 +27,7 @@ func TestBothEnginesOfAServerApplyItsPolicyToLostWorkers(t *testing.T) {
 		receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mine"}})
 		ok(t, err)
 		lasting := time.Second + time.Duration(n)*300*time.Millisecond
-		leases, err := s.Claim(ctx, holdfast.Claim{Worker: fmt.Sprint("worker ", n), Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: lasting})
+		leases, err := s.Claim(ctx, store.Claim{Worker: fmt.Sprint("worker ", n), Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: lasting})
 		ok(t, err)
 		if len(leases) != 1 {
 			t.Fatalf("%d leases", len(leases))

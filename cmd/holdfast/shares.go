@@ -16,7 +16,7 @@ func sharesCommand() *cobra.Command {
 		Use: "shares", Short: "Show or set the weights by which owners share workers", Args: cobra.NoArgs,
 		Long: "Where jobs of several owners wait, each owner gets the same share of workers. An owner with weight 3 gets three times as much as one with weight 1.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				shares, err := o.Shares(ctx)
 				if err != nil {
 					return err
@@ -42,7 +42,7 @@ func printShares(out io.Writer, shares []ops.Share) {
 }
 
 func setShareCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "set OWNER WEIGHT", Short: "Set the weight of an owner; the default is 1", Args: exactly("owner", "weight"),
 		Example: "  holdfast shares set acme 3 --store jobs.db --reason 'a paying customer'",
@@ -51,7 +51,7 @@ func setShareCommand() *cobra.Command {
 			if err != nil {
 				return usage(c, fmt.Errorf("weight %q is not a number", args[1]))
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, *by); err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -22,9 +23,9 @@ const (
 type namePager func(cursor string) (names []string, next string, err error)
 
 // jobID parses the id of a job. The text may be the beginning or the end of an id, as the console shows it, if only one job has it.
-func jobID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
+func jobID(ctx context.Context, o ops.Operator, text string) (holdfast.ID, error) {
 	return fullID("job", text, func(cursor string) (names []string, next string, err error) {
-		jobs, next, err := o.Jobs(ctx, holdfast.Filter{Limit: 200, Cursor: cursor})
+		jobs, next, err := o.Jobs(ctx, store.Filter{Limit: 200, Cursor: cursor})
 		for _, job := range jobs {
 			names = append(names, job.ID.String())
 		}
@@ -33,9 +34,9 @@ func jobID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 }
 
 // groupID parses the id of a group like jobID.
-func groupID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
+func groupID(ctx context.Context, o ops.Operator, text string) (holdfast.ID, error) {
 	return fullID("group", text, func(cursor string) (names []string, next string, err error) {
-		groups, next, err := o.Groups(ctx, holdfast.GroupFilter{Limit: 200, Cursor: cursor})
+		groups, next, err := o.Groups(ctx, store.GroupFilter{Limit: 200, Cursor: cursor})
 		for _, g := range groups {
 			names = append(names, g.ID.String())
 		}
@@ -44,7 +45,7 @@ func groupID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) 
 }
 
 // redriveID parses the id of a redrive like jobID.
-func redriveID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
+func redriveID(ctx context.Context, o ops.Operator, text string) (holdfast.ID, error) {
 	return fullID("redrive", text, func(string) (names []string, next string, err error) {
 		redrives, err := o.Redrives(ctx)
 		for _, r := range redrives {
@@ -58,7 +59,7 @@ func redriveID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error
 }
 
 // subscriptionID parses the id of a subscription like jobID.
-func subscriptionID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
+func subscriptionID(ctx context.Context, o ops.Operator, text string) (holdfast.ID, error) {
 	return fullID("subscription", text, func(string) (names []string, next string, err error) {
 		all, err := o.Subscriptions(ctx)
 		for _, s := range all {
@@ -72,14 +73,14 @@ func subscriptionID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, 
 }
 
 // fingerprint returns the fingerprint of an error group. The text may be its beginning, if only one group has it.
-func fingerprint(ctx context.Context, o ops.Desk, text string) (string, error) {
+func fingerprint(ctx context.Context, o ops.Operator, text string) (string, error) {
 	if len(text) >= minShortID {
-		groups, _, err := o.ErrorGroups(ctx, holdfast.ErrorFilter{Fingerprint: text, Limit: 1})
+		groups, _, err := o.ErrorGroups(ctx, store.ErrorFilter{Fingerprint: text, Limit: 1})
 		if err != nil || len(groups) > 0 {
 			return text, err
 		}
 		found, complete, err := searchNames(text, false, func(cursor string) (names []string, next string, err error) {
-			groups, next, err := o.ErrorGroups(ctx, holdfast.ErrorFilter{Limit: 200, Cursor: cursor})
+			groups, next, err := o.ErrorGroups(ctx, store.ErrorFilter{Limit: 200, Cursor: cursor})
 			for _, g := range groups {
 				names = append(names, g.Fingerprint)
 			}
@@ -109,12 +110,12 @@ func checkID(text string) error {
 // shortened normalizes a short id for comparison.
 func shortened(text string) string { return strings.ToLower(strings.TrimPrefix(text, "…")) }
 
-// withID is withDesk for a command whose first argument is an id. It refuses an invalid id before it opens a store.
-func withID(c *cobra.Command, id string, do func(ctx context.Context, o ops.Desk) error) error {
+// withID is withOperator for a command whose first argument is an id. It refuses an invalid id before it opens a store.
+func withID(c *cobra.Command, id string, do func(ctx context.Context, o ops.Operator) error) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	return withDesk(c, do)
+	return withOperator(c, do)
 }
 
 // fullID returns the one id that begins or ends with a text. A match is accepted only if no other id can match: because all ids were searched, or all with
@@ -136,9 +137,9 @@ func fullID(what, text string, page namePager) (holdfast.ID, error) {
 	case len(found) == 1:
 		return id, &usageError{fmt.Errorf("%s %.40q: %[4]s matches among the newest %[3]d, but older ones were not searched: give at least the last %[5]d characters, or the whole id", what, text, maxSearched, found[0], uniqueSuffix)}
 	case !complete:
-		return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s among the newest %d begins or ends with %.40q: give the whole id", what, maxSearched, text)}
+		return id, &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s among the newest %d begins or ends with %.40q: give the whole id", what, maxSearched, text)}
 	}
-	return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s begins or ends with %.40q", what, text)}
+	return id, &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s begins or ends with %.40q", what, text)}
 }
 
 // searchNames collects the names that begin with a text; of ids also those that end with it. complete reports whether all names were searched. Ids come in

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
@@ -40,14 +41,14 @@ func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
 
 func TestAShortFingerprintNamesTheOneErrorGroup(t *testing.T) {
 	address, _, _ := newTestStore(t)
-	jobs, err := store.Open(t.Context(), address)
+	jobs, err := anystore.Open(t.Context(), address)
 	ok(t, err)
 	for _, print := range []string{"abcdef0123", "abcdef4567"} {
 		_, err := jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail", Queue: print}})
 		ok(t, err)
-		leases, err := jobs.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{print}, Limit: 1, Start: 1, Lease: 1e10})
+		leases, err := jobs.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{print}, Limit: 1, Start: 1, Lease: 1e10})
 		ok(t, err)
-		_, err = jobs.Settle(t.Context(), []holdfast.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1,
+		_, err = jobs.Settle(t.Context(), []store.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1,
 			Failure: &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "down", Fingerprint: print}}})
 		ok(t, err)
 	}

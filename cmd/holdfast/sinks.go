@@ -38,7 +38,7 @@ func checkSink(s subscription.Subscription) error {
 
 // makeNotify creates the notifier, which delivers events to subscriptions through the configured sinks.
 func (s *serverProcess) makeNotify() error {
-	if s.set.On("no-notify") {
+	if s.set.Bool("no-notify") {
 		return nil
 	}
 	sinks, err := s.sinks()
@@ -57,7 +57,7 @@ func (s *serverProcess) sinks() (map[string]notify.Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-allow: %w", err)
 	}
-	hook, err := webhook.New(webhook.Config{Allow: allow, AllowHTTP: s.set.On("webhook-http")})
+	hook, err := webhook.New(webhook.Config{Allow: allow, AllowHTTP: s.set.Bool("webhook-http")})
 	if err != nil {
 		return nil, err
 	}

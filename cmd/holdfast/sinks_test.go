@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/internal/config"
 	"github.com/holdfastdev/holdfast/internal/inbox"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestMailTLSDecidesHowMailIsSent(t *testing.T) {
@@ -29,7 +30,7 @@ func TestMailTLSDecidesHowMailIsSent(t *testing.T) {
 		before := len(box.Letters())
 		_, err = sinks["mail"].Deliver(t.Context(), notify.Delivery{
 			Subscription: subscription.Subscription{ID: holdfast.NewID(), Name: "night watch", Sink: "mail", Target: "ada@example.com"},
-			Events:       []holdfast.Event{{Name: holdfast.EventFailed, Job: holdfast.NewID(), Kind: "mail", At: time.Now()}}, ID: "subscription/one/17", Attempt: 1, At: time.Now(),
+			Events:       []store.Event{{Name: store.EventFailed, Job: holdfast.NewID(), Kind: "mail", At: time.Now()}}, ID: "subscription/one/17", Attempt: 1, At: time.Now(),
 		})
 		if arrived := len(box.Letters()) > before; arrived != arrives || (err == nil) != arrives {
 			t.Errorf("mail-tls %q to a server without TLS: arrived %v, %v", mode, arrived, err)

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // exposureWarning returns a warning if other users of the machine can read or write the file of an SQLite store, and an empty text otherwise. Holdfast
 // creates its files for their user only, but never changes the mode of an existing file: another program may depend on it.
 func exposureWarning(address string) string {
-	path, err := store.File(address)
+	path, err := anystore.File(address)
 	if err != nil || path == "" || runtime.GOOS == "windows" {
 		return ""
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // startTestServer serves a store like 'holdfast serve', without an engine, and returns its URL.
 func startTestServer(t *testing.T, address string) string {
 	t.Helper()
-	s, err := store.Open(t.Context(), address)
+	s, err := anystore.Open(t.Context(), address)
 	ok(t, err)
-	srv, err := server.New(server.Config{Store: s, Desk: newDesk(s, ops.Config{}, nil), Enqueue: enqueuerOf(s, nil), Open: true, IgnoreKeys: true})
+	srv, err := server.New(server.Config{Store: s, Operator: newOperator(s, ops.Config{}, nil), Enqueue: enqueuerOf(s, nil), Open: true, IgnoreKeys: true})
 	ok(t, err)
 	web := httptest.NewServer(srv)
 	t.Cleanup(func() {

@@ -13,11 +13,11 @@ import (
 )
 
 // jobQueryCommand makes a command that reads something about one job and prints it.
-func jobQueryCommand[T any](name, short string, ask func(ctx context.Context, o ops.Desk, id holdfast.ID) (T, error), printText func(out io.Writer, answer T)) *cobra.Command {
+func jobQueryCommand[T any](name, short string, ask func(ctx context.Context, o ops.Operator, id holdfast.ID) (T, error), printText func(out io.Writer, answer T)) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := jobID(ctx, o, args[0])
 				if err != nil {
 					return err
@@ -33,11 +33,13 @@ func jobQueryCommand[T any](name, short string, ask func(ctx context.Context, o 
 }
 
 func storyCommand() *cobra.Command {
-	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) ([]ops.Line, error) { return o.Story(ctx, id) }
+	ask := func(ctx context.Context, o ops.Operator, id holdfast.ID) ([]ops.StoryLine, error) {
+		return o.Story(ctx, id)
+	}
 	return jobQueryCommand("story", "Show the story of a job: everything that happened to it", ask, printStory)
 }
 
-func printStory(out io.Writer, lines []ops.Line) {
+func printStory(out io.Writer, lines []ops.StoryLine) {
 	var rows [][]string
 	for _, line := range lines {
 		rows = append(rows, []string{formatTime(line.At), line.Name, line.Text})
@@ -55,7 +57,7 @@ func printStory(out io.Writer, lines []ops.Line) {
 }
 
 func explainCommand() *cobra.Command {
-	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Explanation, error) {
+	ask := func(ctx context.Context, o ops.Operator, id holdfast.ID) (ops.Explanation, error) {
 		return o.Explain(ctx, id)
 	}
 	return jobQueryCommand("explain", "Explain why a job is not running, and what to do", ask, func(out io.Writer, e ops.Explanation) {

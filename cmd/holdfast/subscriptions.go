@@ -21,9 +21,9 @@ func subscriptionsCommand() *cobra.Command {
   holdfast subscriptions rewind ID 1200 --store jobs.db`
 	c.AddCommand(
 		listSubscriptionsCommand("list", "List subscriptions, newest first, with the number of undelivered events"), addSubscriptionCommand(),
-		subscriptionActionCommand("remove", "Delete a subscription", "removed", ops.Desk.Unsubscribe),
-		subscriptionActionCommand("disable", "Stop deliveries of a subscription until it is enabled (--reason is required)", "disabled", ops.Desk.DisableSubscription),
-		subscriptionActionCommand("enable", "Enable a disabled subscription; it continues where it stopped", "enabled: events since it was disabled are delivered first", ops.Desk.EnableSubscription),
+		subscriptionActionCommand("remove", "Delete a subscription", "removed", ops.Operator.Unsubscribe),
+		subscriptionActionCommand("disable", "Stop deliveries of a subscription until it is enabled (--reason is required)", "disabled", ops.Operator.DisableSubscription),
+		subscriptionActionCommand("enable", "Enable a disabled subscription; it continues where it stopped", "enabled: events since it was disabled are delivered first", ops.Operator.EnableSubscription),
 		rewindCommand(),
 	)
 	return c
@@ -33,7 +33,7 @@ func listSubscriptionsCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				subs, err := o.Subscriptions(ctx)
 				if err != nil {
 					return err
@@ -44,7 +44,7 @@ func listSubscriptionsCommand(name, short string) *cobra.Command {
 	}
 }
 
-func printSubscriptions(out io.Writer, subs []ops.Subscribed) {
+func printSubscriptions(out io.Writer, subs []ops.SubscriptionStatus) {
 	if len(subs) == 0 {
 		fmt.Fprintln(out, "no subscriptions: see 'holdfast subscriptions add --help'")
 		return
@@ -81,7 +81,7 @@ func addSubscriptionCommand() *cobra.Command {
 	var s subscription.Subscription
 	var id string
 	var groups []string
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "add", Short: "Create a subscription to future events; with --id, change one", Args: cobra.NoArgs,
 		Long: `Creates a subscription. Secrets are given by name: workers read HOLDFAST_SECRET_<NAME> from their environment, or the file that
@@ -99,7 +99,7 @@ HOLDFAST_SECRET_<NAME>_FILE names. While a secret is being replaced, give two na
 				}
 				s.Groups = append(s.Groups, g)
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				kept, err := o.Subscribe(ctx, s, *by)
 				if err != nil {
 					return err
@@ -127,12 +127,12 @@ HOLDFAST_SECRET_<NAME>_FILE names. While a secret is being replaced, give two na
 }
 
 // subscriptionActionCommand makes a command that changes one subscription.
-func subscriptionActionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
-	var by *ops.By
+func subscriptionActionCommand(name, short, answer string, act func(o ops.Operator, ctx context.Context, id holdfast.ID, by ops.Actor) error) *cobra.Command {
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: name + " SUBSCRIPTION", Short: short, Args: exactly("subscription"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := subscriptionID(ctx, o, args[0])
 				if err != nil {
 					return err
@@ -146,7 +146,7 @@ func subscriptionActionCommand(name, short, answer string, act func(o ops.Desk, 
 }
 
 func rewindCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "rewind SUBSCRIPTION NUMBER", Short: "Deliver again every event after a number, or with 'head' skip to new events", Args: exactly("subscription", "number"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -156,7 +156,7 @@ func rewindCommand() *cobra.Command {
 					return usage(c, fmt.Errorf("number %q: give the number of an event, 0 for all events, or head", args[1]))
 				}
 			}
-			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Operator) error {
 				id, err := subscriptionID(ctx, o, args[0])
 				if err != nil {
 					return err

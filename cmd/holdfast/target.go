@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/client"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/config"
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // addTargetFlags adds the flags that name the store or the server of a command.
@@ -31,16 +32,16 @@ func addTargetFlags(root *cobra.Command) {
 
 // A target is what a command works on: a store, or a server in front of one. Both have the same interfaces, so commands do not distinguish them.
 type target struct {
-	desk    ops.Desk
-	jobs    holdfast.Enqueuer
-	store   holdfast.Store // nil for a server
-	address string         // of the store; empty for a server
-	close   func() error
+	operator ops.Operator
+	jobs     holdfast.Enqueuer
+	store    store.Store // nil for a server
+	address  string      // of the store; empty for a server
+	close    func() error
 }
 
-// withDesk opens the target of a command, calls do with its operations, and closes the target.
-func withDesk(c *cobra.Command, do func(ctx context.Context, o ops.Desk) error) error {
-	return withTarget(c, func(ctx context.Context, t *target) error { return do(ctx, t.desk) })
+// withOperator opens the target of a command, calls do with its operations, and closes the target.
+func withOperator(c *cobra.Command, do func(ctx context.Context, o ops.Operator) error) error {
+	return withTarget(c, func(ctx context.Context, t *target) error { return do(ctx, t.operator) })
 }
 
 // withTarget opens the target of a command, calls do with it, and closes it.
@@ -75,7 +76,7 @@ func resolveTarget(c *cobra.Command, set config.Values) (server, address string,
 	server, _ = c.Flags().GetString("server")
 	storeGiven, serverGiven := c.Flags().Changed("store"), c.Flags().Changed("server")
 	errNoTarget := errors.New("no store or server: pass --store jobs.db, --store postgres://... or --server http://..., or set HOLDFAST_SERVER or DATABASE_URL")
-	storeSet := set.Of("store").From != "DATABASE_URL" && set.Said("store")
+	storeSet := set.Of("store").From != "DATABASE_URL" && set.IsSet("store")
 	switch {
 	case storeGiven && serverGiven:
 		return "", "", errors.New("--store and --server cannot be used together")
@@ -83,11 +84,11 @@ func resolveTarget(c *cobra.Command, set config.Values) (server, address string,
 		return "", "", errNoTarget
 	case storeGiven || serverGiven:
 		return server, address, nil
-	case storeSet && set.Said("server"):
+	case storeSet && set.IsSet("server"):
 		return "", "", errors.New("HOLDFAST_STORE and HOLDFAST_SERVER are both set: choose one with --store or --server")
-	case set.Said("server"):
+	case set.IsSet("server"):
 		return set.Text("server"), "", nil
-	case set.Said("store"):
+	case set.IsSet("store"):
 		return "", set.Text("store"), nil
 	}
 	path, err := defaultStore()
@@ -124,24 +125,24 @@ func defaultStore() (string, error) {
 
 // openStore opens a store. A file must exist already, so that a misspelled name is an error and not a new, empty store.
 func openStore(c *cobra.Command, address string) (*target, error) {
-	file, err := store.File(address)
+	file, err := anystore.File(address)
 	if err != nil {
 		return nil, err
 	}
 	if file != "" {
 		if _, err := os.Stat(file); os.IsNotExist(err) {
-			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the file name", file)}
+			return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the file name", file)}
 		}
 	}
-	s, err := store.Open(c.Context(), address)
+	s, err := anystore.Open(c.Context(), address)
 	if err != nil {
 		return nil, err
 	}
-	return &target{desk: newDesk(s, ops.Config{}, nil), jobs: enqueuerOf(s, nil), store: s, address: address, close: s.Close}, nil
+	return &target{operator: newOperator(s, ops.Config{}, nil), jobs: enqueuerOf(s, nil), store: s, address: address, close: s.Close}, nil
 }
 
-// newDesk returns the operations on a store, configured the same for a server and for a command.
-func newDesk(s holdfast.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
+// newOperator returns the operations on a store, configured the same for a server and for a command.
+func newOperator(s store.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
 	cfg.Retention, cfg.CheckSubscription, cfg.Prepare = engine.DefaultRetention, checkSink, prepareBuiltIn(names)
 	return ops.New(s, cfg)
 }
@@ -151,11 +152,11 @@ func openServer(c *cobra.Command, address string, set config.Values) (*target, e
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.Dial(address, api.Config{Key: key})
+	client, err := client.Dial(address, client.Config{Key: key})
 	if err != nil {
 		return nil, err
 	}
-	return &target{desk: client.Desk(), jobs: client.Store(), close: client.Close}, nil
+	return &target{operator: client.Operator(), jobs: client.Store(), close: client.Close}, nil
 }
 
 // keyFor returns the API key: from the flags, or else from the environment.

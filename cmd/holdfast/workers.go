@@ -13,13 +13,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "workers", Short: "List live workers with their queues and kinds", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				workers, err := o.Workers(ctx)
 				if err != nil {
 					return err
@@ -30,7 +31,7 @@ func workersCommand() *cobra.Command {
 	}
 }
 
-func printWorkers(out io.Writer, workers []holdfast.Presence) {
+func printWorkers(out io.Writer, workers []store.WorkerInfo) {
 	if len(workers) == 0 {
 		fmt.Fprintln(out, "no live workers")
 		return
@@ -46,7 +47,7 @@ func queuesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "queues", Aliases: []string{"stats"}, Short: "Show the number of jobs in each queue, by state", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				stats, err := o.Stats(ctx)
 				if err != nil {
 					return err
@@ -84,7 +85,7 @@ func stuckCommand() *cobra.Command {
 expired leases are reclaimed automatically within seconds; 'holdfast stuck reclaim' does so now. If a worker hangs but still renews its leases, use
 'holdfast retry JOB --stuck-after 10m': it takes the job from that worker.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				jobs, err := stuckJobs(ctx, o, longerThan)
 				if err != nil {
 					return err
@@ -104,8 +105,8 @@ expired leases are reclaimed automatically within seconds; 'holdfast stuck recla
 // maxStuckScan is how many processing jobs are examined.
 const maxStuckScan = 10_000
 
-func stuckJobs(ctx context.Context, o ops.Looking, longerThan time.Duration) (stuck []holdfast.Job, err error) {
-	f := holdfast.Filter{State: holdfast.Processing, Limit: 200}
+func stuckJobs(ctx context.Context, o ops.Jobs, longerThan time.Duration) (stuck []holdfast.Job, err error) {
+	f := store.Filter{State: holdfast.Processing, Limit: 200}
 	for seen := 0; seen < maxStuckScan; {
 		page, cursor, err := o.Jobs(ctx, f)
 		if err != nil {
@@ -137,11 +138,11 @@ func printStuck(out io.Writer, jobs []holdfast.Job) {
 }
 
 func reclaimStuckCommand() *cobra.Command {
-	var by *ops.By
+	var by *ops.Actor
 	c := &cobra.Command{
 		Use: "reclaim", Aliases: []string{"process"}, Short: "Reclaim jobs with expired leases now", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				return printAnswer(c)("requested: workers and servers reclaim expired leases now", o.RunDuty(ctx, "reclaim", *by))
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // Step is one step of the campaign.
@@ -32,11 +33,11 @@ func (Outcome) Kind() string { return "announce" }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	jobs, err := store.Open(ctx, "campaign.db")
+	jobs, err := anystore.Open(ctx, "campaign.db")
 	must(err)
 	defer jobs.Close()
 
-	group, err := jobs.Gather(ctx, holdfast.Group{Name: "spring campaign", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "announce"}}}})
+	group, err := jobs.CreateGroup(ctx, holdfast.Group{Name: "spring campaign", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "announce"}}}})
 	must(err)
 	draw := step(group, "draw")
 	press := step(group, "print", draw.ID)
@@ -44,7 +45,7 @@ func main() {
 	clean.AfterAll = true // also if printing fails
 	_, err = jobs.Enqueue(ctx, []holdfast.Draft{draw, press, clean})
 	must(err)
-	must(jobs.Seal(ctx, group.ID)) // no more members: now the group can end
+	must(jobs.SealGroup(ctx, group.ID)) // no more members: now the group can end
 
 	worker, err := engine.New(jobs, engine.Config{})
 	must(err)
@@ -55,7 +56,7 @@ func main() {
 		}
 		fmt.Println(job.Args.Name)
 		return nil
-	}, engine.Kind{})
+	}, engine.KindOptions{})
 	engine.Handle(worker, func(ctx context.Context, job *engine.Job[Outcome]) error {
 		fmt.Printf("the campaign is %s (generation %d)\n", job.Args.State, job.Args.Generation)
 		if job.Args.State == holdfast.GroupReady {
@@ -63,9 +64,9 @@ func main() {
 			return nil
 		}
 		repaired.Store(true) // an operator fixes the cause and retries the failed member and those that depend on it
-		_, err := jobs.RetryGroup(ctx, holdfast.Intervention{Group: job.Args.Group, Actor: "ann", Reason: "ink refilled"})
+		_, err := jobs.RetryGroup(ctx, store.Intervention{Group: job.Args.Group, Actor: "ann", Reason: "ink refilled"})
 		return err
-	}, engine.Kind{})
+	}, engine.KindOptions{})
 	must(worker.Run(ctx))
 }
 

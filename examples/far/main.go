@@ -9,7 +9,7 @@ import (
 	"os/signal"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
 	"github.com/holdfastdev/holdfast/engine"
 )
 
@@ -25,17 +25,17 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	// README start
-	client, err := api.Dial(os.Getenv("HOLDFAST_SERVER"), api.Config{Key: os.Getenv("HOLDFAST_KEY")})
+	c, err := client.Dial(os.Getenv("HOLDFAST_SERVER"), client.Config{Key: os.Getenv("HOLDFAST_KEY")})
 	must(err)
-	defer client.Close()
+	defer c.Close()
 
-	jobs := client.Store() // implements holdfast.Store
+	jobs := c.Store() // implements store.Store
 	worker, err := engine.New(jobs, engine.Config{})
 	must(err)
 	engine.Handle(worker, func(_ context.Context, job *engine.Job[Greet]) error {
 		fmt.Println("hello,", job.Args.Name)
 		return nil
-	}, engine.Kind{})
+	})
 
 	_, err = holdfast.Enqueue(ctx, jobs, Greet{Name: "Ada"})
 	must(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // README start
@@ -22,7 +22,7 @@ func (Welcome) Kind() string { return "welcome" }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	jobs, err := store.Open(ctx, "jobs.db") // or postgres://user@host/name
+	jobs, err := anystore.Open(ctx, "jobs.db") // or postgres://user@host/name
 	must(err)
 	defer jobs.Close()
 
@@ -30,12 +30,12 @@ func main() {
 	must(err)
 	engine.Handle(worker, func(ctx context.Context, job *engine.Job[Welcome]) error {
 		if job.Failures == 0 { // the mail service is unavailable: return an error, and Holdfast retries
-			return failure.HTTPError(503, "1", nil)
+			return &failure.HTTPError{Status: 503, RetryAfter: time.Second}
 		}
 		fmt.Println("welcome,", job.Args.Email)
 		stop() // a real worker would continue
 		return nil
-	}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}})
+	}, engine.KindOptions{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}})
 
 	_, err = holdfast.Enqueue(ctx, jobs, Welcome{Email: "ada@example.org"})
 	must(err)

@@ -57,8 +57,8 @@ func IsSystem(actor string) bool {
 	return strings.EqualFold(actor, System) || len(actor) > len(System) && strings.EqualFold(actor[:len(System)+1], System+" ")
 }
 
-// A Circuit is everything that is known about one dependency. The zero value is closed and has seen no calls.
-type Circuit struct {
+// A Snapshot is everything that is known about one dependency. The zero value is closed and has seen no calls.
+type Snapshot struct {
 	State State     `json:"state"`
 	Since time.Time `json:"since,omitzero"`  // start of this state; calls that began earlier are not counted
 	Until time.Time `json:"until,omitzero"`  // open: when it is probed; half-open: when it recovers if no call fails; recovering: when it closes
@@ -109,7 +109,7 @@ type Observation struct {
 // state before it. The caller must leave out calls that began before Circuit.Since: a call that began before the breaker
 // opened says nothing about the dependency after that. While the breaker is open, forced or disabled, observations are
 // ignored.
-func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Transition) {
+func (c Config) Observe(s Snapshot, o Observation, now time.Time) (Snapshot, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	o = o.sound()
@@ -139,7 +139,7 @@ func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Tra
 }
 
 // judge adds a call to the window and opens the breaker if the rates are exceeded.
-func (c Config) judge(s *Circuit, call call, now time.Time) []Transition {
+func (c Config) judge(s *Snapshot, call call, now time.Time) []Transition {
 	c.addToWindow(s, call, now)
 	if s.State == Recovering {
 		c.MinCalls = min(c.MinCalls, recoveringCalls)
@@ -154,7 +154,7 @@ func (c Config) judge(s *Circuit, call call, now time.Time) []Transition {
 const recoveringCalls = 5
 
 // probe counts a call in state half-open, or a health probe.
-func (c Config) probe(s *Circuit, call call, now time.Time) []Transition {
+func (c Config) probe(s *Snapshot, call call, now time.Time) []Transition {
 	if call.bad {
 		return c.open(s, "a probe failed"+s.last(), now)
 	}
@@ -174,7 +174,7 @@ func (c Config) probe(s *Circuit, call call, now time.Time) []Transition {
 // Tick applies the passage of time: it lets an open breaker be probed when that is due, and moves on a half-open breaker
 // without calls and a recovering one when their time has passed. Each step is taken once, however often and late Tick is
 // called.
-func (c Config) Tick(s Circuit, now time.Time) (Circuit, []Transition) {
+func (c Config) Tick(s Snapshot, now time.Time) (Snapshot, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	passed := max(now.Sub(s.Since), 0).Round(time.Second).String()
@@ -197,7 +197,7 @@ func (c Config) Tick(s Circuit, now time.Time) (Circuit, []Transition) {
 // Guard makes a process, who, the one that runs health probes on an open breaker for the time lease; meanwhile no job is
 // used as a probe. It returns false if the breaker is not open or another process probes it. If the process dies, another
 // one can take over when the lease has passed.
-func (c Config) Guard(s Circuit, who string, lease time.Duration, now time.Time) (Circuit, bool) {
+func (c Config) Guard(s Snapshot, who string, lease time.Duration, now time.Time) (Snapshot, bool) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	if s.State != Open || who == "" || s.guarded(now) && s.Probing != who {
@@ -209,7 +209,7 @@ func (c Config) Guard(s Circuit, who string, lease time.Duration, now time.Time)
 
 // Probed records the result of a health probe. Config.Successes good probes let an open breaker recover without the risk of
 // a job; a failed one postpones the next probe. In other states it changes nothing, because calls of jobs show more.
-func (c Config) Probed(s Circuit, ok bool, now time.Time) (Circuit, []Transition) {
+func (c Config) Probed(s Snapshot, ok bool, now time.Time) (Snapshot, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	var moved []Transition
@@ -227,14 +227,14 @@ func (c Config) Probed(s Circuit, ok bool, now time.Time) (Circuit, []Transition
 }
 
 // open opens the breaker, for longer each time in a row.
-func (c Config) open(s *Circuit, why string, now time.Time) []Transition {
+func (c Config) open(s *Snapshot, why string, now time.Time) []Transition {
 	s.Opens = min(max(s.Opens, 0)+1, 1<<30)
 	moved := s.move(Transition{To: Open, Why: why}, now)
 	s.Until = now.Add(c.wait(s.Opens))
 	return moved
 }
 
-func (c Config) recover(s *Circuit, why string, now time.Time) []Transition {
+func (c Config) recover(s *Snapshot, why string, now time.Time) []Transition {
 	moved := s.move(Transition{To: Recovering, Why: why}, now)
 	s.Until = now.Add(c.Ramp)
 	return moved
@@ -252,12 +252,12 @@ func (c Config) wait(n int) time.Duration {
 	return d
 }
 
-// Remembered is the number of transitions that a circuit keeps.
-const Remembered = 50
+// MaxTransitions is the number of transitions that a circuit keeps.
+const MaxTransitions = 50
 
 // move is the only place where a state changes. It clears what belongs to the old state and records the transition. The
 // window is kept only from recovering to closed, because calls continue there without interruption.
-func (s *Circuit) move(t Transition, now time.Time) []Transition {
+func (s *Snapshot) move(t Transition, now time.Time) []Transition {
 	t.From, t.At = s.State, now
 	if !(t.From == Recovering && t.To == Closed) {
 		s.Recent, s.Slots = "", nil
@@ -272,17 +272,17 @@ func (s *Circuit) move(t Transition, now time.Time) []Transition {
 	s.State, s.Since, s.Until = t.To, now, time.Time{}
 	s.Good, s.Slow, s.Probing, s.ProbingUntil = 0, 0, "", time.Time{}
 	s.History = append(s.History[:len(s.History):len(s.History)], t)
-	if extra := len(s.History) - Remembered; extra > 0 {
+	if extra := len(s.History) - MaxTransitions; extra > 0 {
 		s.History = s.History[extra:]
 	}
 	return []Transition{t}
 }
 
 // guarded reports whether a process runs health probes, so that no job is needed as a probe.
-func (s *Circuit) guarded(now time.Time) bool { return s.Probing != "" && now.Before(s.ProbingUntil) }
+func (s *Snapshot) guarded(now time.Time) bool { return s.Probing != "" && now.Before(s.ProbingUntil) }
 
 // last describes the last failure, as the end of a sentence.
-func (s *Circuit) last() string {
+func (s *Snapshot) last() string {
 	switch {
 	case s.Code == "" && s.Message == "":
 		return ""
@@ -296,7 +296,7 @@ func (s *Circuit) last() string {
 
 // sound repairs a circuit that was read from storage: an unknown state counts as closed. If the clock was set back by more
 // than clockTolerance, the circuit's times are moved with it, so that nothing waits for a time that is far away.
-func (c Config) sound(s Circuit, now time.Time) Circuit {
+func (c Config) sound(s Snapshot, now time.Time) Snapshot {
 	switch s.State {
 	case Closed, Open, HalfOpen, Recovering, ForcedOpen, ForcedClosed:
 	default:

@@ -26,7 +26,7 @@ func calls(letters string) Observation {
 type scene struct {
 	t   *testing.T
 	cfg Config
-	s   Circuit
+	s   Snapshot
 	now time.Time
 }
 
@@ -112,7 +112,7 @@ func TestTheWindowJudgesSoManyCallsAndNoFewerThanTheMinimum(t *testing.T) {
 		{"it opens in the middle of an observation", Config{}, bad(10) + good(1000), true},
 	}
 	for _, tc := range cases {
-		s, moved := tc.cfg.Observe(Circuit{}, calls(tc.calls), t0)
+		s, moved := tc.cfg.Observe(Snapshot{}, calls(tc.calls), t0)
 		if (s.State == Open) != tc.opens || len(moved) > 1 || (len(moved) == 1) != tc.opens {
 			t.Errorf("%s: %s after %v", tc.name, s.State, moved)
 		}
@@ -140,16 +140,16 @@ func TestASpanJudgesTheCallsOfThatTimeOnly(t *testing.T) {
 
 func TestSlowCallsOpenABreakerIfConfigured(t *testing.T) {
 	slow := Observation{Calls: 20, Slow: 16, Sequence: make([]bool, 20)}
-	if s, _ := (Config{}).Observe(Circuit{}, slow, t0); s.State != Closed {
+	if s, _ := (Config{}).Observe(Snapshot{}, slow, t0); s.State != Closed {
 		t.Error("slow calls are counted although SlowCall is not set")
 	}
 	minds := Config{SlowCall: 5 * time.Second}
-	s, moved := minds.Observe(Circuit{}, slow, t0)
+	s, moved := minds.Observe(Snapshot{}, slow, t0)
 	if s.State != Open || !strings.HasPrefix(moved[0].Why, "16 of the last 20 calls took longer than 5s") {
 		t.Errorf("%s: %v", s.State, moved)
 	}
 	slow.Slow = 15
-	if s, _ := minds.Observe(Circuit{}, slow, t0); s.State != Closed {
+	if s, _ := minds.Observe(Snapshot{}, slow, t0); s.State != Closed {
 		t.Error("15 of 20 are no 80 %")
 	}
 	s, _ = minds.Tick(s, t0.Add(time.Minute))

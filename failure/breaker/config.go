@@ -79,8 +79,8 @@ var defaults = Config{
 	OpenFor: 30 * time.Second, OpenMax: 10 * time.Minute, Probes: 2, Successes: 2, Ramp: 30 * time.Second,
 }
 
-// Filled returns the config with defaults in place of zero and invalid values.
-func (c Config) Filled() Config { return c.filled() }
+// WithDefaults returns the config with defaults in place of zero and invalid values.
+func (c Config) WithDefaults() Config { return c.filled() }
 
 // filled returns the config with defaults, and every value within its limits.
 func (c Config) filled() Config {

@@ -14,7 +14,7 @@ type Flow struct {
 }
 
 // Flow returns what may pass now. With FailFast an open breaker lets jobs be claimed, because the engine then fails them at once.
-func (c Config) Flow(s Circuit, now time.Time) Flow {
+func (c Config) Flow(s Snapshot, now time.Time) Flow {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	switch {
@@ -38,7 +38,7 @@ const minPeakRate = 10
 
 // Rate returns how many jobs per second may start while the breaker recovers. It doubles with every sixth of the ramp, up
 // to the peak rate before the breaker opened, and never falls. In every other state it returns 0, which has no meaning.
-func (c Config) Rate(s Circuit, now time.Time) float64 {
+func (c Config) Rate(s Snapshot, now time.Time) float64 {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	if s.State != Recovering {
@@ -47,7 +47,7 @@ func (c Config) Rate(s Circuit, now time.Time) float64 {
 	return c.rate(s, now)
 }
 
-func (c Config) rate(s Circuit, now time.Time) float64 {
+func (c Config) rate(s Snapshot, now time.Time) float64 {
 	top := float64(minPeakRate)
 	if s.Peak > top { // not when it is not a number
 		top = min(s.Peak, maxRate)

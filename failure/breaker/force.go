@@ -10,7 +10,7 @@ import (
 // itself. HalfOpen probes now. Closed recovers over the ramp, also from a forced state. ForcedOpen and ForcedClosed last
 // until a person changes them; Auto ends them and evaluates calls again. A command for the current state changes nothing
 // and is no error.
-func (c Config) Force(s Circuit, to State, actor, reason string, now time.Time) (Circuit, []Transition, error) {
+func (c Config) Force(s Snapshot, to State, actor, reason string, now time.Time) (Snapshot, []Transition, error) {
 	off := c.Disabled
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -44,7 +44,7 @@ func (c Config) Force(s Circuit, to State, actor, reason string, now time.Time) 
 }
 
 // command returns the transition that carries out a command.
-func (s *Circuit) command(to State) (t Transition, err error) {
+func (s *Snapshot) command(to State) (t Transition, err error) {
 	t.To = to
 	switch to {
 	case Open, ForcedOpen, ForcedClosed:

@@ -97,14 +97,14 @@ func TestOpenedByHandItIsProbedLikeAnyOther(t *testing.T) {
 
 func TestForcingABreakerNeedsAnActor(t *testing.T) {
 	for _, state := range states {
-		if _, moved, err := (Config{}).Force(Circuit{}, state, " ", "x", t0); err == nil || moved != nil {
+		if _, moved, err := (Config{}).Force(Snapshot{}, state, " ", "x", t0); err == nil || moved != nil {
 			t.Errorf("%s: %v", state, moved)
 		}
 	}
-	if _, _, err := (Config{Disabled: true}).Force(Circuit{}, Open, "ada", "x", t0); err == nil || !strings.Contains(err.Error(), "forced-open") {
+	if _, _, err := (Config{Disabled: true}).Force(Snapshot{}, Open, "ada", "x", t0); err == nil || !strings.Contains(err.Error(), "forced-open") {
 		t.Errorf("opening what is switched off: %v", err)
 	}
-	if s, _, err := (Config{Disabled: true}).Force(Circuit{}, ForcedOpen, "ada", "x", t0); err != nil || (Config{Disabled: true}).Flow(s, t0).Free {
+	if s, _, err := (Config{Disabled: true}).Force(Snapshot{}, ForcedOpen, "ada", "x", t0); err != nil || (Config{Disabled: true}).Flow(s, t0).Free {
 		t.Errorf("forcing open what is switched off: %v", err)
 	}
 }

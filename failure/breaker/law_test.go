@@ -45,7 +45,7 @@ func anyObservation(t *rapid.T) Observation {
 }
 
 // happen lets one thing happen to a circuit.
-func happen(t *rapid.T, c Config, s Circuit, now time.Time) (Circuit, []Transition) {
+func happen(t *rapid.T, c Config, s Snapshot, now time.Time) (Snapshot, []Transition) {
 	switch rapid.IntRange(0, 4).Draw(t, "what") {
 	case 0, 1:
 		return c.Observe(s, anyObservation(t), now)
@@ -61,7 +61,7 @@ func happen(t *rapid.T, c Config, s Circuit, now time.Time) (Circuit, []Transiti
 	}
 }
 
-func asJSON(t *rapid.T, s Circuit) string {
+func asJSON(t *rapid.T, s Snapshot) string {
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func asJSON(t *rapid.T, s Circuit) string {
 
 func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, s, now := anyConfig(t), Circuit{}, t0
+		c, s, now := anyConfig(t), Snapshot{}, t0
 		moves := []Transition(nil)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(2*time.Hour)).Draw(t, "passes")))
@@ -87,7 +87,7 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 			check(t, c, next, now)
 			s = next
 			if rapid.Bool().Draw(t, "restart") {
-				var read Circuit
+				var read Snapshot
 				if err := json.Unmarshal([]byte(asJSON(t, s)), &read); err != nil {
 					t.Fatal(err)
 				}
@@ -97,7 +97,7 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 				s = read
 			}
 		}
-		if d := diff.Diff(moves[max(0, len(moves)-Remembered):], s.History); d != "" && len(moves) > 0 {
+		if d := diff.Diff(moves[max(0, len(moves)-MaxTransitions):], s.History); d != "" && len(moves) > 0 {
 			t.Fatalf("returned -, in the history +:\n%s", d)
 		}
 	})
@@ -112,7 +112,7 @@ func follows(from, to State, moved []Transition) bool {
 }
 
 // check holds a circuit against the rules.
-func check(t *rapid.T, c Config, to Circuit, now time.Time) {
+func check(t *rapid.T, c Config, to Snapshot, now time.Time) {
 	if len(asJSON(t, to)) > 100_000 || len(to.Recent) > maxWindow || len(to.Slots) > maxSlots+1 {
 		t.Fatal("it grows")
 	}
@@ -130,7 +130,7 @@ func check(t *rapid.T, c Config, to Circuit, now time.Time) {
 
 func TestEveryUnforcedBreakerClosesInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, s, now := anyConfig(t), Circuit{}, t0
+		c, s, now := anyConfig(t), Snapshot{}, t0
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "passes")))
 			s, _ = happen(t, c, s, now)
@@ -149,7 +149,7 @@ func TestEveryUnforcedBreakerClosesInTime(t *testing.T) {
 func TestTheRampNeverFallsAndEndsAtThePeakRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Ramp: time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "ramp"))}
-		s := Circuit{State: Recovering, Since: t0, Until: t0.Add(c.Ramp), Peak: rapid.OneOf(rapid.Float64Range(0, 5000), rapid.Float64(), rapid.Just(math.NaN())).Draw(t, "peak")}
+		s := Snapshot{State: Recovering, Since: t0, Until: t0.Add(c.Ramp), Peak: rapid.OneOf(rapid.Float64Range(0, 5000), rapid.Float64(), rapid.Just(math.NaN())).Draw(t, "peak")}
 		top := 10.0
 		if s.Peak > top {
 			top = min(s.Peak, maxRate)
@@ -179,8 +179,8 @@ func TestTheGroupingOfObservationsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Window: rapid.IntRange(1, 20).Draw(t, "window"), MinCalls: rapid.IntRange(1, 20).Draw(t, "min"), FailureRate: rapid.Float64Range(0.1, 1).Draw(t, "rate")}
 		all := rapid.StringMatching(`[.x]{0,60}`).Draw(t, "calls")
-		whole, _ := c.Observe(Circuit{}, calls(all), t0)
-		parts := Circuit{}
+		whole, _ := c.Observe(Snapshot{}, calls(all), t0)
+		parts := Snapshot{}
 		for rest := all; rest != "" && parts.State != Open; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "part")
 			parts, _ = c.Observe(parts, calls(rest[:n]), t0)
@@ -199,7 +199,7 @@ func TestTheFailureRateNeverExceedsTheLimitWhileClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Window: 10, MinCalls: 5}
 		letters := rapid.StringMatching(`[.x]{1,80}`).Draw(t, "calls")
-		s, opened := Circuit{}, -1
+		s, opened := Snapshot{}, -1
 		for i := range letters {
 			if s, _ = c.Observe(s, calls(letters[i:i+1]), t0); s.State == Open {
 				opened = i
@@ -227,7 +227,7 @@ func TestTheFailureRateNeverExceedsTheLimitWhileClosed(t *testing.T) {
 }
 
 func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
-	s, now := Circuit{}, t0
+	s, now := Snapshot{}, t0
 	for range 600 { // two processes, 40 good calls a second each, for five minutes
 		now = now.Add(500 * time.Millisecond)
 		for range 2 {
@@ -241,11 +241,11 @@ func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
 	if quiet.Peak > 5 {
 		t.Errorf("an hour later it is still used to %v", quiet.Peak)
 	}
-	late, _ := Config{}.Observe(Circuit{}, Observation{Calls: 600, Sequence: make([]bool, 600), Over: time.Minute}, now)
+	late, _ := Config{}.Observe(Snapshot{}, Observation{Calls: 600, Sequence: make([]bool, 600), Over: time.Minute}, now)
 	if late.Peak > 11 {
 		t.Errorf("a minute's calls in one observation are %v a second", late.Peak)
 	}
-	failing, _ := Config{Disabled: false, FailureRate: 1}.Observe(Circuit{}, calls("."+bad(900)), now)
+	failing, _ := Config{Disabled: false, FailureRate: 1}.Observe(Snapshot{}, calls("."+bad(900)), now)
 	if failing.Peak > 1 {
 		t.Errorf("failures count for %v a second", failing.Peak)
 	}
@@ -263,12 +263,12 @@ func TestAFailFastBreakerLetsJobsBeClaimedWhileOpen(t *testing.T) {
 }
 
 func TestHistoryRemembersTheLastFifty(t *testing.T) {
-	s := Circuit{}
+	s := Snapshot{}
 	for i := range 40 {
 		s, _, _ = Config{}.Force(s, ForcedOpen, "ada", "", t0.Add(time.Duration(i)*time.Minute))
 		s, _, _ = Config{}.Force(s, ForcedClosed, "ada", "", t0.Add(time.Duration(i)*time.Minute))
 	}
-	if len(s.History) != Remembered || s.History[Remembered-1].To != ForcedClosed {
+	if len(s.History) != MaxTransitions || s.History[MaxTransitions-1].To != ForcedClosed {
 		t.Errorf("%d", len(s.History))
 	}
 }

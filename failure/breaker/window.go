@@ -73,7 +73,7 @@ func (o Observation) runs(yield func(call) bool) {
 }
 
 // addToWindow adds a call to the window, by count or by time.
-func (c Config) addToWindow(s *Circuit, call call, now time.Time) {
+func (c Config) addToWindow(s *Snapshot, call call, now time.Time) {
 	if c.Span > 0 {
 		s.Recent = ""
 		c.slot(s, call, now)
@@ -95,7 +95,7 @@ func (c Config) addToWindow(s *Circuit, call call, now time.Time) {
 
 // slot adds a call to the slot of its time and drops slots that are too old, or so far in the future that the clock must
 // have been set back.
-func (c Config) slot(s *Circuit, call call, now time.Time) {
+func (c Config) slot(s *Snapshot, call call, now time.Time) {
 	at := now.Truncate(max(c.Span/10, time.Millisecond))
 	kept := make([]Slot, 0, len(s.Slots)+1)
 	for _, slot := range s.Slots {
@@ -123,7 +123,7 @@ func (c Config) slot(s *Circuit, call call, now time.Time) {
 const maxSlots = 20
 
 // counts returns the numbers of calls in the window.
-func (c Config) counts(s *Circuit) (calls, failures, slow int) {
+func (c Config) counts(s *Snapshot) (calls, failures, slow int) {
 	if c.Span > 0 {
 		for _, slot := range s.Slots {
 			calls, failures, slow = calls+slot.Calls, failures+slot.Failures, slow+slot.Slow
@@ -135,7 +135,7 @@ func (c Config) counts(s *Circuit) (calls, failures, slow int) {
 }
 
 // openReason says why the breaker must open; empty: it need not.
-func (c Config) openReason(s *Circuit) string {
+func (c Config) openReason(s *Snapshot) string {
 	calls, failures, slow := c.counts(s)
 	if calls < c.MinCalls {
 		return ""
@@ -161,7 +161,7 @@ const (
 
 // meter counts good calls while the breaker is closed. The peak is the rate that the dependency is known to handle, where
 // the ramp ends. Many processes report to one circuit, so the calls of a step are added up.
-func (s *Circuit) meter(o Observation, now time.Time) {
+func (s *Snapshot) meter(o Observation, now time.Time) {
 	if s.State != Closed {
 		return
 	}

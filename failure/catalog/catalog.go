@@ -12,7 +12,7 @@
 // The catalog lists the definitions that do not apply too. A published definition is never dropped while it is the only one of
 // a code, because the history still shows that code.
 //
-//	c := catalog.Read(records, workers) // records of catalog.Room, live workers
+//	c := catalog.Read(records, workers) // records of catalog.Namespace, live workers
 //	c.Add(catalog.Policy, set.Codes(nil))
 //	taxonomy := c.Taxonomy()
 package catalog
@@ -23,8 +23,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Sources of definitions.
@@ -59,7 +59,7 @@ type Catalog struct {
 
 // Read returns the built-in codes and those that workers published. records are those of Room, workers the live ones.
 // Records that cannot be decoded are skipped.
-func Read(records []holdfast.Record, workers []holdfast.Presence) *Catalog {
+func Read(records []store.Record, workers []store.WorkerInfo) *Catalog {
 	c := &Catalog{defined: map[string][]Definition{}}
 	var builtin *failure.Taxonomy
 	c.Add(BuiltIn, builtin.Codes())
@@ -115,9 +115,9 @@ func (c *Catalog) Taxonomy() *failure.Taxonomy {
 	return c.taxonomy(nil, func(string) bool { return true })
 }
 
-// Beside returns a program's own taxonomy, extended by the published codes that it lacks. So a publication of another
+// With returns a program's own taxonomy, extended by the published codes that it lacks. So a publication of another
 // program never changes the meaning of a code that this one defines.
-func (c *Catalog) Beside(own *failure.Taxonomy) *failure.Taxonomy {
+func (c *Catalog) With(own *failure.Taxonomy) *failure.Taxonomy {
 	return c.taxonomy(own, func(name string) bool {
 		_, known := own.Code(name)
 		return !known

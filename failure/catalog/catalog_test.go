@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -27,11 +27,11 @@ func taxonomy(t *testing.T, codes ...failure.Code) *failure.Taxonomy {
 }
 
 // kept is what a store would answer after a publication.
-func kept(t *testing.T, before []holdfast.Record, change []holdfast.Record, at time.Time) []holdfast.Record {
+func kept(t *testing.T, before []store.Record, change []store.Record, at time.Time) []store.Record {
 	t.Helper()
 	after := slices.Clone(before)
 	for _, r := range change {
-		i := slices.IndexFunc(after, func(o holdfast.Record) bool { return o.Name == r.Name })
+		i := slices.IndexFunc(after, func(o store.Record) bool { return o.Name == r.Name })
 		switch {
 		case r.Body == nil:
 			after = slices.Delete(after, i, i+1)
@@ -61,18 +61,18 @@ func entry(t *testing.T, c *Catalog, name string) Entry {
 
 func TestATaxonomyIsPublishedOnceAndRefreshedOnceADay(t *testing.T) {
 	own := taxonomy(t, code("MAILBOX_UNKNOWN", "No such mailbox."))
-	if got := Publish(taxonomy(t), policy.InGo{}, "v1", nil); got != nil {
+	if got := Publish(taxonomy(t), policy.GoSettings{}, "v1", nil); got != nil {
 		t.Errorf("a taxonomy without codes of its own is published: %v", got)
 	}
-	records := kept(t, nil, Publish(own, policy.InGo{}, "v1", nil), noon)
-	if len(records) != 1 || records[0].Name != Name(own, policy.InGo{}) || records[0].Room != Room {
+	records := kept(t, nil, Publish(own, policy.GoSettings{}, "v1", nil), noon)
+	if len(records) != 1 || records[0].Name != Name(own, policy.GoSettings{}) || records[0].Namespace != Namespace {
 		t.Fatalf("%+v", records)
 	}
-	if again := Publish(own, policy.InGo{}, "v2", kept(t, records, nil, noon.Add(23*time.Hour))); again != nil {
+	if again := Publish(own, policy.GoSettings{}, "v2", kept(t, records, nil, noon.Add(23*time.Hour))); again != nil {
 		t.Errorf("it is published again within a day: %v", again)
 	}
 	later := noon.Add(25 * time.Hour)
-	records = kept(t, records, Publish(own, policy.InGo{}, "v2", kept(t, records, nil, later)), later)
+	records = kept(t, records, Publish(own, policy.GoSettings{}, "v2", kept(t, records, nil, later)), later)
 	if len(records) != 1 || records[0].Version != 2 {
 		t.Fatalf("%+v", records)
 	}
@@ -84,15 +84,15 @@ func TestATaxonomyIsPublishedOnceAndRefreshedOnceADay(t *testing.T) {
 
 func TestOfTwoDefinitionsALiveWorkersAppliesThenTheNewerAndBothAreListed(t *testing.T) {
 	first, second := taxonomy(t, code("MAILBOX_UNKNOWN", "first")), taxonomy(t, code("MAILBOX_UNKNOWN", "second"))
-	records := kept(t, nil, Publish(first, policy.InGo{}, "v1", nil), noon)
-	records = kept(t, records, Publish(second, policy.InGo{}, "v2", records), noon.Add(time.Hour))
-	one := holdfast.Presence{Worker: "a", Version: "v1", Codes: Name(first, policy.InGo{})}
-	two := holdfast.Presence{Worker: "b", Version: "v2", Codes: Name(second, policy.InGo{})}
+	records := kept(t, nil, Publish(first, policy.GoSettings{}, "v1", nil), noon)
+	records = kept(t, records, Publish(second, policy.GoSettings{}, "v2", records), noon.Add(time.Hour))
+	one := store.WorkerInfo{Worker: "a", Version: "v1", Codes: Name(first, policy.GoSettings{})}
+	two := store.WorkerInfo{Worker: "b", Version: "v2", Codes: Name(second, policy.GoSettings{})}
 	for _, c := range []struct {
-		live []holdfast.Presence
+		live []store.WorkerInfo
 		want string
 	}{
-		{nil, "second"}, {[]holdfast.Presence{one}, "first"}, {[]holdfast.Presence{one, two}, "second"}, {[]holdfast.Presence{two}, "second"},
+		{nil, "second"}, {[]store.WorkerInfo{one}, "first"}, {[]store.WorkerInfo{one, two}, "second"}, {[]store.WorkerInfo{two}, "second"},
 	} {
 		e := entry(t, Read(records, c.live), "MAILBOX_UNKNOWN")
 		if e.Code.Message != c.want || len(e.Others) != 1 || e.Live != (len(c.live) > 0) {
@@ -102,7 +102,7 @@ func TestOfTwoDefinitionsALiveWorkersAppliesThenTheNewerAndBothAreListed(t *test
 }
 
 func TestTheOrderOfSourcesIsBuiltInWorkerProgramPolicy(t *testing.T) {
-	c := Read(kept(t, nil, Publish(taxonomy(t, code("NOT_FOUND", "worker")), policy.InGo{}, "v1", nil), noon), nil)
+	c := Read(kept(t, nil, Publish(taxonomy(t, code("NOT_FOUND", "worker")), policy.GoSettings{}, "v1", nil), noon), nil)
 	if e := entry(t, c, "NOT_FOUND"); e.Code.Message != "worker" || e.Others[0].Source != BuiltIn {
 		t.Errorf("%+v", e)
 	}
@@ -117,14 +117,14 @@ func TestTheOrderOfSourcesIsBuiltInWorkerProgramPolicy(t *testing.T) {
 }
 
 func TestWhatOthersPublishNeverChangesACodeThatAProgramKnows(t *testing.T) {
-	c := Read(kept(t, nil, Publish(taxonomy(t, code("NOT_FOUND", "theirs"), code("OURS", "theirs"), code("THEIRS", "theirs")), policy.InGo{}, "v1", nil), noon), nil)
-	beside := c.Beside(taxonomy(t, code("OURS", "ours")))
+	c := Read(kept(t, nil, Publish(taxonomy(t, code("NOT_FOUND", "theirs"), code("OURS", "theirs"), code("THEIRS", "theirs")), policy.GoSettings{}, "v1", nil), noon), nil)
+	beside := c.With(taxonomy(t, code("OURS", "ours")))
 	for name, want := range map[string]string{"OURS": "ours", "THEIRS": "theirs", "NOT_FOUND": "A resource that the job needs does not exist."} {
 		if known, _ := beside.Code(name); known.Message != want {
 			t.Errorf("%s: %+v", name, known)
 		}
 	}
-	if known, _ := c.Beside(nil).Code("NOT_FOUND"); known.Message == "theirs" {
+	if known, _ := c.With(nil).Code("NOT_FOUND"); known.Message == "theirs" {
 		t.Error("a program without a taxonomy took over another meaning of a built-in code")
 	}
 }
@@ -132,16 +132,16 @@ func TestWhatOthersPublishNeverChangesACodeThatAProgramKnows(t *testing.T) {
 func TestAPublicationOutOfUseIsForgottenOnlyWhenOthersDefineItsCodes(t *testing.T) {
 	old := taxonomy(t, code("KEPT", "old"), code("SHARED", "old"))
 	older := taxonomy(t, code("SHARED", "older"))
-	records := kept(t, nil, Publish(older, policy.InGo{}, "v0", nil), noon)
-	records = kept(t, records, Publish(old, policy.InGo{}, "v1", records), noon)
+	records := kept(t, nil, Publish(older, policy.GoSettings{}, "v0", nil), noon)
+	records = kept(t, records, Publish(old, policy.GoSettings{}, "v1", records), noon)
 	later := noon.Add(60 * 24 * time.Hour)
 	records = kept(t, records, nil, later)
-	records = kept(t, records, Publish(taxonomy(t, code("SHARED", "new")), policy.InGo{}, "v2", records), later)
+	records = kept(t, records, Publish(taxonomy(t, code("SHARED", "new")), policy.GoSettings{}, "v2", records), later)
 	var names []string
 	for _, r := range records {
 		names = append(names, r.Name)
 	}
-	if len(records) != 2 || slices.Contains(names, Name(older, policy.InGo{})) {
+	if len(records) != 2 || slices.Contains(names, Name(older, policy.GoSettings{})) {
 		t.Errorf("%v", names)
 	}
 	if e := entry(t, Read(records, nil), "KEPT"); e.Live || e.Code.Message != "old" {
@@ -151,7 +151,7 @@ func TestAPublicationOutOfUseIsForgottenOnlyWhenOthersDefineItsCodes(t *testing.
 
 func TestAPublicationThatCannotBeReadIsLeftOut(t *testing.T) {
 	bad, _ := json.Marshal(Publication{Codes: []failure.Code{code("GOOD", "fine"), code("bad name", "x"), {Name: "EMPTY"}, code("LINES", "one\ntwo")}})
-	c := Read([]holdfast.Record{{Room: Room, Name: "x", Body: bad}, {Room: Room, Name: "y", Body: json.RawMessage(`[]`)}}, nil)
+	c := Read([]store.Record{{Namespace: Namespace, Name: "x", Body: bad}, {Namespace: Namespace, Name: "y", Body: json.RawMessage(`[]`)}}, nil)
 	var builtin *failure.Taxonomy
 	if n := len(c.Entries()); n != len(builtin.Codes())+1 {
 		t.Errorf("%d entries", n)
@@ -160,17 +160,17 @@ func TestAPublicationThatCannotBeReadIsLeftOut(t *testing.T) {
 }
 
 func TestTheProgramsOfAKindAreThoseWithLiveWorkersOrElseThoseThatPublishedLast(t *testing.T) {
-	old := policy.InGo{Kinds: map[string]policy.Said{"mail": policy.Say(failure.Policy{MaxAttempts: 4})}}
-	now := policy.InGo{Engine: policy.Say(failure.Policy{MaxAttempts: 9})}
+	old := policy.GoSettings{Kinds: map[string]policy.Described{"mail": policy.Describe(failure.Policy{MaxAttempts: 4})}}
+	now := policy.GoSettings{Engine: policy.Describe(failure.Policy{MaxAttempts: 9})}
 	records := kept(t, nil, Publish(nil, old, "v1", nil), noon)
 	records = kept(t, records, Publish(nil, now, "v2", records), noon.Add(time.Hour))
-	if len(records) != 2 || Publish(nil, now, "v2", records) != nil || Publish(nil, policy.InGo{}, "v3", records) != nil {
+	if len(records) != 2 || Publish(nil, now, "v2", records) != nil || Publish(nil, policy.GoSettings{}, "v3", records) != nil {
 		t.Fatalf("published: %v", records)
 	}
 	if got := Applications(records, nil, "mail"); len(got) != 1 || got[0].Workers != 0 || got[0].InGo.Kinds["mail"].Settings["max_attempts"] != "4" {
 		t.Errorf("without live workers: %+v", got)
 	}
-	workers := []holdfast.Presence{
+	workers := []store.WorkerInfo{
 		{Worker: "a", Kinds: []string{"mail"}, Codes: Name(nil, now), Version: "v2"}, {Worker: "b", Kinds: []string{"mail", "fax"}, Codes: Name(nil, now), Version: "v2"},
 		{Worker: "c", Kinds: []string{"mail"}},
 	}

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Room is the room of the records in which workers publish their codes and policies: one record for each program, named by
+// Namespace is the room of the records in which workers publish their codes and policies: one record for each program, named by
 // a hash of its content.
-const Room = "code"
+const Namespace = "code"
 
 const (
 	refreshAfter = 24 * time.Hour      // a running worker writes its record again after this time, so that KeptAt shows when it was last in use
@@ -25,14 +25,14 @@ const (
 
 // A Publication is the body of a record: the codes of a program that are not built in, and its policies in Go.
 type Publication struct {
-	Version string         `json:"version,omitempty"` // of the application that published them first
-	Since   time.Time      `json:"since,omitzero"`    // when that was; zero until the record is written a second time
-	Codes   []failure.Code `json:"codes"`
-	InGo    policy.InGo    `json:"policies,omitzero"`
+	Version string            `json:"version,omitempty"` // of the application that published them first
+	Since   time.Time         `json:"since,omitzero"`    // when that was; zero until the record is written a second time
+	Codes   []failure.Code    `json:"codes"`
+	InGo    policy.GoSettings `json:"policies,omitzero"`
 }
 
 // Name returns the record name under which a program's codes and policies are published; empty if it has neither.
-func Name(t *failure.Taxonomy, inGo policy.InGo) string {
+func Name(t *failure.Taxonomy, inGo policy.GoSettings) string {
 	own := t.Own()
 	if len(own) == 0 && inGo.IsZero() {
 		return ""
@@ -48,12 +48,12 @@ func Name(t *failure.Taxonomy, inGo policy.InGo) string {
 
 // Publish returns the records to write so that a program is published: none if a record with the same content was written
 // within a day. It also deletes records that workers stopped using long ago, if others define all of their codes.
-func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []holdfast.Record) []holdfast.Record {
+func Publish(t *failure.Taxonomy, inGo policy.GoSettings, version string, records []store.Record) []store.Record {
 	name := Name(t, inGo)
 	if name == "" {
 		return nil
 	}
-	next := holdfast.Record{Room: Room, Name: name}
+	next := store.Record{Namespace: Namespace, Name: name}
 	body := Publication{Version: version, Codes: t.Own(), InGo: inGo}
 	for _, r := range records {
 		if r.Name != name {
@@ -77,7 +77,7 @@ func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []ho
 }
 
 // obsolete returns deletions of records that were not written for long and whose codes are all defined elsewhere.
-func obsolete(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
+func obsolete(records []store.Record, now []failure.Code) (gone []store.Record) {
 	elsewhere := map[string]int{}
 	for _, code := range now {
 		elsewhere[code.Name]++
@@ -108,7 +108,7 @@ func obsolete(records []holdfast.Record, now []failure.Code) (gone []holdfast.Re
 
 // An Application is a program that works on a kind, as its workers published it.
 type Application struct {
-	InGo     policy.InGo
+	InGo     policy.GoSettings
 	Versions []string
 	Workers  int       // live workers that work on the kind; 0: none any more. In results of Live: all its live workers
 	SeenAt   time.Time // when one of its workers last ran; exact to a day
@@ -116,7 +116,7 @@ type Application struct {
 
 // Applications returns the programs that work on a kind: those with live workers, the one with the most first. If no live
 // worker works on it, it returns those that published a policy for the kind, the last seen first.
-func Applications(records []holdfast.Record, workers []holdfast.Presence, kind string) (found []Application) {
+func Applications(records []store.Record, workers []store.WorkerInfo, kind string) (found []Application) {
 	for _, u := range append(published(records, workers), storedPublication{name: ""}) { // workers that published nothing have no policies in Go
 		p := Application{InGo: u.InGo, Versions: u.versions, SeenAt: u.seen}
 		for _, w := range workers {
@@ -138,7 +138,7 @@ func Applications(records []holdfast.Record, workers []holdfast.Presence, kind s
 }
 
 // Live returns the programs with live workers that have policies in Go, whatever they work on.
-func Live(records []holdfast.Record, workers []holdfast.Presence) (found []Application) {
+func Live(records []store.Record, workers []store.WorkerInfo) (found []Application) {
 	for _, u := range published(records, workers) {
 		if u.live && !u.InGo.IsZero() {
 			count := 0
@@ -163,7 +163,7 @@ type storedPublication struct {
 }
 
 // published returns what is published, in ascending order of precedence.
-func published(records []holdfast.Record, workers []holdfast.Presence) []storedPublication {
+func published(records []store.Record, workers []store.WorkerInfo) []storedPublication {
 	var all []storedPublication
 	for _, r := range records {
 		u := storedPublication{name: r.Name, seen: r.KeptAt}

@@ -183,7 +183,7 @@ func (r *reader) definition(at place, d *definition) {
 	}
 	if len(missing) > 0 {
 		// A worker does not treat this as a mistake: it may not have read yet what another program published.
-		r.unknown = append(r.unknown, Mistake{at.Line, at.path + ": a new code also needs " + strings.Join(missing, ", ")})
+		r.unknown = append(r.unknown, Problem{at.Line, at.path + ": a new code also needs " + strings.Join(missing, ", ")})
 	}
 }
 

@@ -12,30 +12,30 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// InGo holds the retry settings of a program in Go as text, as its workers publish them. The names are those of a policy file.
-type InGo struct {
-	Engine       Said                         `json:"engine,omitzero"`        // Config.Policy
-	Kinds        map[string]Said              `json:"kinds,omitempty"`        // Kind.Policy, by kind
+// GoSettings holds the retry settings of a program in Go as text, as its workers publish them. The names are those of a policy file.
+type GoSettings struct {
+	Engine       Described                    `json:"engine,omitzero"`        // Config.Policy
+	Kinds        map[string]Described         `json:"kinds,omitempty"`        // Kind.Policy, by kind
 	Dependencies map[string]map[string]string `json:"dependencies,omitempty"` // Config.Dependencies, by name
 }
 
 // IsZero reports whether the program sets nothing.
-func (g InGo) IsZero() bool { return g.Engine.IsZero() && len(g.Kinds)+len(g.Dependencies) == 0 }
+func (g GoSettings) IsZero() bool { return g.Engine.IsZero() && len(g.Kinds)+len(g.Dependencies) == 0 }
 
-// Said holds settings as text, in general and by code.
-type Said struct {
+// Described holds settings as text, in general and by code.
+type Described struct {
 	Settings map[string]string            `json:"settings,omitempty"`
 	Codes    map[string]map[string]string `json:"codes,omitempty"`
 }
 
 // IsZero reports whether nothing is set.
-func (s Said) IsZero() bool { return len(s.Settings)+len(s.Codes) == 0 }
+func (s Described) IsZero() bool { return len(s.Settings)+len(s.Codes) == 0 }
 
 // maxValueBytes limits one value of a publication, because any worker may publish.
 const maxValueBytes = 300
 
 // known returns only what an explanation shows: settings with known names, their values truncated.
-func (g InGo) known(q Question) InGo {
+func (g GoSettings) known(q Question) GoSettings {
 	sift := func(given map[string]string) map[string]string {
 		kept := map[string]string{}
 		for name, value := range given {
@@ -45,20 +45,20 @@ func (g InGo) known(q Question) InGo {
 		}
 		return kept
 	}
-	only := func(s Said) Said {
-		return Said{sift(s.Settings), map[string]map[string]string{q.Code.Name: sift(s.Codes[q.Code.Name])}}
+	only := func(s Described) Described {
+		return Described{sift(s.Settings), map[string]map[string]string{q.Code.Name: sift(s.Codes[q.Code.Name])}}
 	}
-	return InGo{only(g.Engine), map[string]Said{q.Kind: only(g.Kinds[q.Kind])}, map[string]map[string]string{q.Dependency: sift(g.Dependencies[q.Dependency])}}
+	return GoSettings{only(g.Engine), map[string]Described{q.Kind: only(g.Kinds[q.Kind])}, map[string]map[string]string{q.Dependency: sift(g.Dependencies[q.Dependency])}}
 }
 
-// Say returns the settings of a policy as text.
-func Say(p failure.Policy) Said {
+// Describe returns the settings of a policy as text.
+func Describe(p failure.Policy) Described {
 	e := entryOf(p)
 	return e.settings()
 }
 
-func (e *entry) settings() Said {
-	given := Said{Settings: e.terms.settings()}
+func (e *entry) settings() Described {
+	given := Described{Settings: e.terms.settings()}
 	for name, t := range e.codes {
 		if words := t.settings(); len(words) > 0 {
 			if given.Codes == nil {
@@ -70,8 +70,8 @@ func (e *entry) settings() Said {
 	return given
 }
 
-// SayDependency returns the settings of a program for a dependency as text.
-func SayDependency(b breaker.Config, budget failure.Budget, noBudget bool) map[string]string {
+// DescribeDependency returns the settings of a program for a dependency as text.
+func DescribeDependency(b breaker.Config, budget failure.Budget, noBudget bool) map[string]string {
 	d := dependencySettings{breaker: b, budget: budget}
 	if b.FailFast {
 		d.failFast = &b.FailFast
@@ -93,7 +93,7 @@ type Question struct {
 	CodeSource string       // where the code is defined
 	Owner      string
 	Dependency string
-	InGo       InGo              // settings of the program that works on the kind
+	InGo       GoSettings        // settings of the program that works on the kind
 	Job        map[string]string // settings of the job itself
 }
 

@@ -82,7 +82,7 @@ func TestEachLevelAppliesWhereTheLevelsAboveItAreSilent(t *testing.T) {
 		if applies == 0 {
 			applies = p.MaxAttempts
 		}
-		inGo := InGo{Engine: Say(own.Engine), Kinds: map[string]Said{"mail": Say(own.Kind)}}
+		inGo := GoSettings{Engine: Describe(own.Engine), Kinds: map[string]Described{"mail": Describe(own.Kind)}}
 		got := setting(set.Explain(Question{Kind: "mail", Code: timeout, Owner: "acme", InGo: inGo}), "max_attempts")
 		want := Setting{Value: "3", Source: "built in"}
 		if first < len(rungs) {
@@ -135,9 +135,9 @@ kinds: {mail: {cost: 2, limit: {at_most: 3}}}
 owners: {acme: {share: 2, budget: {retries_per_day: 7}, codes: {RATE_LIMITED: {retryable: false}}}}
 dependencies: {"smtp*": {breaker: {open_for: 1m, mode: fail-fast}}}
 `)
-	inGo := InGo{
-		Kinds:        map[string]Said{"mail": Say(failure.Policy{GiveUpAfter: 90 * time.Minute, Backoff: failure.Table{time.Second, time.Minute}, Learned: true})},
-		Dependencies: map[string]map[string]string{"smtp-1": SayDependency(breaker.Config{OpenFor: time.Second, Window: 50}, failure.Budget{Ratio: 0.5}, true)},
+	inGo := GoSettings{
+		Kinds:        map[string]Described{"mail": Describe(failure.Policy{GiveUpAfter: 90 * time.Minute, Backoff: failure.Table{time.Second, time.Minute}, Learned: true})},
+		Dependencies: map[string]map[string]string{"smtp-1": DescribeDependency(breaker.Config{OpenFor: time.Second, Window: 50}, failure.Budget{Ratio: 0.5}, true)},
 	}
 	e := set.Explain(Question{Kind: "mail", Code: code, CodeSource: "worker v2", Owner: "acme", Dependency: "smtp-1", InGo: inGo, Job: map[string]string{"max_attempts": "12"}})
 	for _, want := range []struct{ name, value, source string }{

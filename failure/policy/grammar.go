@@ -6,8 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // file reads the whole document.
@@ -108,16 +108,16 @@ func (r *reader) names(s *Set, kind string, keys func(name string, e *entry) []k
 const actor = "policy"
 
 // hold returns a hold on the name of a section's entry.
-func hold(kind, name string) holdfast.Hold {
+func hold(kind, name string) store.Hold {
 	switch kind {
 	case "kinds":
-		return holdfast.Hold{Kind: name}
+		return store.Hold{Kind: name}
 	case "owners":
-		return holdfast.Hold{Owner: name}
+		return store.Hold{Owner: name}
 	case "dependencies":
-		return holdfast.Hold{Dependency: name}
+		return store.Hold{Dependency: name}
 	}
-	return holdfast.Hold{Queue: name}
+	return store.Hold{Queue: name}
 }
 
 // onlyNamed wraps a reader of a setting that a pattern cannot have.
@@ -160,7 +160,7 @@ func (r *reader) checkCode(at *yaml.Node, path, name string) bool {
 		return true
 	}
 	if failure.ValidName(name) {
-		r.unknown = append(r.unknown, Mistake{at.Line, path + ": " + r.unknownCode(name)})
+		r.unknown = append(r.unknown, Problem{at.Line, path + ": " + r.unknownCode(name)})
 		return true
 	}
 	r.add(at, "%s: %.80q cannot be the name of a failure code: use A-Z, 0-9 and _, and start with a letter", path, name)

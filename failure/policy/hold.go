@@ -7,8 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A limit is the number of jobs that may run at once, and the rate at which they may start.
@@ -18,7 +18,7 @@ type limit struct {
 	at               place
 }
 
-func (l *limit) rate() *holdfast.Rate {
+func (l *limit) rate() *store.Rate {
 	if l.perSecond == 0 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (l *limit) rate() *holdfast.Rate {
 	if burst == 0 {
 		burst = max(1, l.perSecond)
 	}
-	return &holdfast.Rate{PerSecond: l.perSecond, Burst: burst, Level: burst}
+	return &store.Rate{PerSecond: l.perSecond, Burst: burst, Level: burst}
 }
 
 func (l *limit) text() string {
@@ -42,7 +42,7 @@ func (l *limit) text() string {
 
 // Holds returns the limits of the file as holds. The caller that places them must lift earlier ones with the same source
 // and actor that are not among them.
-func (s *Set) Holds() (holds []holdfast.Hold) {
+func (s *Set) Holds() (holds []store.Hold) {
 	for _, kind := range sectionNames {
 		for _, name := range s.section(kind).names() {
 			l := s.section(kind).named[name].limit
@@ -50,7 +50,7 @@ func (s *Set) Holds() (holds []holdfast.Hold) {
 				continue
 			}
 			h := hold(kind, name)
-			h.Source, h.Actor, h.Reason = holdfast.SourceLimit, actor, "limit of the policy: "+l.text()
+			h.Source, h.Actor, h.Reason = store.SourceLimit, actor, "limit of the policy: "+l.text()
 			h.AtMost, h.Rate = l.atMost, l.rate()
 			holds = append(holds, h)
 		}
@@ -60,7 +60,7 @@ func (s *Set) Holds() (holds []holdfast.Hold) {
 
 // A Window is a time of day in which jobs are not retried.
 type Window struct {
-	On holdfast.Hold // the hold to place; For is not set
+	On store.Hold // the hold to place; For is not set
 	failure.Window
 }
 
@@ -69,14 +69,14 @@ func (s *Set) Windows() (windows []Window) {
 	if s == nil {
 		return nil
 	}
-	add := func(on holdfast.Hold, e *entry) {
-		on.Source, on.Actor, on.Retries = holdfast.SourceWindow, actor, true
+	add := func(on store.Hold, e *entry) {
+		on.Source, on.Actor, on.Retries = store.SourceWindow, actor, true
 		for _, w := range e.windows {
 			on.Reason = "no retries " + describe(w)
 			windows = append(windows, Window{on, w})
 		}
 	}
-	add(holdfast.Hold{Queue: "*"}, &s.base)
+	add(store.Hold{Queue: "*"}, &s.base)
 	for _, kind := range sectionNames {
 		for _, name := range s.section(kind).names() {
 			add(hold(kind, name), s.section(kind).named[name])
@@ -87,7 +87,7 @@ func (s *Set) Windows() (windows []Window) {
 
 // WindowHolds returns the holds that windows require at this time, each with For set to the remaining time. Adjacent
 // windows on the same name make one hold.
-func (s *Set) WindowHolds(now time.Time) (holds []holdfast.Hold) {
+func (s *Set) WindowHolds(now time.Time) (holds []store.Hold) {
 	windows := s.Windows()
 	for i := 0; i < len(windows); {
 		same := i + 1
@@ -104,9 +104,9 @@ func (s *Set) WindowHolds(now time.Time) (holds []holdfast.Hold) {
 	return holds
 }
 
-func sameThing(a, b holdfast.Hold) bool {
-	scopeA, nameA := a.On()
-	scopeB, nameB := b.On()
+func sameThing(a, b store.Hold) bool {
+	scopeA, nameA := a.Scope()
+	scopeB, nameB := b.Scope()
 	return scopeA == scopeB && nameA == nameB
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A life is one generation of a recorded job: from its enqueue or a manual retry to its end or the present.
@@ -17,14 +18,14 @@ type life struct {
 	job      holdfast.Job
 	since    time.Time
 	until    time.Time
-	end      holdfast.State     // queued if it has not ended, or a person ended it early
-	failures []holdfast.Attempt // attempts that were charged as failure or crash, or were throttled, in order
-	spent    int                // number of failures that were charged
-	worked   time.Duration      // run time of the attempt that completed
+	end      holdfast.State  // queued if it has not ended, or a person ended it early
+	failures []store.Attempt // attempts that were charged as failure or crash, or were throttled, in order
+	spent    int             // number of failures that were charged
+	worked   time.Duration   // run time of the attempt that completed
 }
 
 // lives returns the generations of a job.
-func lives(h holdfast.History) []life {
+func lives(h store.History) []life {
 	all := make([]life, max(1, h.Job.Generation))
 	for i := range all {
 		all[i] = life{job: h.Job, since: h.Job.CreatedAt, end: holdfast.Queued}
@@ -40,7 +41,7 @@ func lives(h holdfast.History) []life {
 			continue
 		}
 		switch {
-		case a.Charge == holdfast.ChargeFailure || a.Charge == holdfast.ChargeCrash:
+		case a.Charge == store.ChargeFailure || a.Charge == store.ChargeCrash:
 			all[i].spent++
 		case !failure.IsThrottled(a.Failure) && !strings.Contains(a.Why, gaveUpThrottled):
 			continue
@@ -80,7 +81,7 @@ func (l life) undefined(s *Set, codes map[string]bool) {
 }
 
 // defines reports whether the set's taxonomy says what a code means. A copy of UNKNOWN under another name does not:
-// ops.Accepting makes such copies for codes that a caller allows without a definition.
+// ops.AllowCodes makes such copies for codes that a caller allows without a definition.
 func (s *Set) defines(name string) bool {
 	code, known := s.known().Code(name)
 	unknown, _ := s.known().Code("UNKNOWN")
@@ -105,8 +106,8 @@ type ending struct {
 // under runs the life again under a policy.
 func (l life) under(s *Set) ending {
 	rules := failure.Rules{Taxonomy: s.known(), Policy: s.For(l.job.Kind, l.job.Owner), Dependency: l.job.Dependency}
-	lease := holdfast.Lease{Job: l.job}
-	lease.Failures, lease.Crashes, lease.Interrupts = 0, 0, 0
+	lease := store.Lease{Job: l.job}
+	lease.Failures, lease.Crashes, lease.Releases = 0, 0, 0
 	e := ending{state: holdfast.Queued, after: max(0, l.failures[0].StartedAt.Sub(l.since))}
 	for n := 0; n < mostTrials+len(l.failures); n++ {
 		if n >= len(l.failures) && l.end == holdfast.Complete {
@@ -119,7 +120,7 @@ func (l life) under(s *Set) ending {
 		took := max(0, a.EndedAt.Sub(a.StartedAt))
 		e.after += took
 		v := failure.Decide(rules, lease, outcome(a, took, e.after))
-		if v.Charge != holdfast.ChargeInterrupt && !strings.Contains(v.Why, gaveUpThrottled) {
+		if v.Charge != store.ChargeRelease && !strings.Contains(v.Why, gaveUpThrottled) {
 			e.attempts++
 		}
 		if v.To != holdfast.Queued {
@@ -127,12 +128,12 @@ func (l life) under(s *Set) ending {
 			return e
 		}
 		switch v.Charge {
-		case holdfast.ChargeFailure:
+		case store.ChargeFailure:
 			lease.Failures++
-		case holdfast.ChargeCrash:
+		case store.ChargeCrash:
 			lease.Crashes++
-		case holdfast.ChargeInterrupt:
-			lease.Interrupts++
+		case store.ChargeRelease:
+			lease.Releases++
 		}
 		e.after += v.Delay
 	}
@@ -141,9 +142,9 @@ func (l life) under(s *Set) ending {
 
 // outcome reconstructs the outcome of a recorded attempt. What the handler or the dependency asked for is read from the
 // reason that Decide recorded (Attempt.Why).
-func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
+func outcome(a store.Attempt, took, age time.Duration) failure.Outcome {
 	o := failure.Outcome{Event: failure.Returned, Took: took, Age: age, Roll: 0.5}
-	if a.Charge == holdfast.ChargeCrash {
+	if a.Charge == store.ChargeCrash {
 		o.Event = failure.Lost
 		return o
 	}
@@ -156,7 +157,7 @@ func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
 	case strings.Contains(a.Why, "by the other side's Retry-After"), strings.Contains(a.Why, "by the handler's "):
 		o.Err = failure.RetryAfter(o.Err, a.DueAt.Sub(a.EndedAt))
 		if status, err := strconv.Atoi(a.Failure.Context["http_status"]); err == nil {
-			o.Err = failure.HTTPError(status, "", o.Err)
+			o.Err = &failure.HTTPError{Status: status, Err: o.Err}
 		}
 	}
 	return o

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Mistake is one problem of a file, with what to do about it.
-type Mistake struct {
+// A Problem is one problem of a file, with what to do about it.
+type Problem struct {
 	Line int    `json:"line"`
 	Text string `json:"text"`
 }
 
-// Mistakes are all problems of a file, by line. As an error they wrap holdfast.ErrInvalid.
-type Mistakes []Mistake
+// Problems are all problems of a file, by line. As an error they wrap holdfast.ErrInvalid.
+type Problems []Problem
 
 // Error returns one line for each mistake.
-func (m Mistakes) Error() string {
+func (m Problems) Error() string {
 	lines := make([]string, len(m))
 	for i, one := range m {
 		lines[i] = fmt.Sprintf("line %d: %s", one.Line, one.Text)
@@ -27,11 +27,11 @@ func (m Mistakes) Error() string {
 }
 
 // Unwrap returns holdfast.ErrInvalid.
-func (m Mistakes) Unwrap() error { return holdfast.ErrInvalid }
+func (m Problems) Unwrap() error { return holdfast.ErrInvalid }
 
 // sorted sorts the mistakes by line.
-func (m Mistakes) sorted() Mistakes {
-	slices.SortStableFunc(m, func(a, b Mistake) int { return a.Line - b.Line })
+func (m Problems) sorted() Problems {
+	slices.SortStableFunc(m, func(a, b Problem) int { return a.Line - b.Line })
 	return m
 }
 

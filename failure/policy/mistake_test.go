@@ -39,7 +39,7 @@ queues:
 kindz: {}
 `
 	_, err := Parse([]byte(text))
-	var m Mistakes
+	var m Problems
 	if !errors.As(err, &m) || !errors.Is(err, holdfast.ErrInvalid) {
 		t.Fatalf("%T: %v", err, err)
 	}
@@ -199,7 +199,7 @@ func FuzzWhateverTheFileParsingItNeverPanics(f *testing.F) {
 		if (s == nil) == (err == nil) {
 			t.Fatalf("%v and %v", s, err)
 		}
-		var m Mistakes
+		var m Problems
 		if err != nil && (!errors.As(err, &m) || len(m) == 0 || m[0].Line < 1) {
 			t.Fatalf("%T: %v", err, err)
 		}

@@ -26,7 +26,7 @@ func ParseFor(text []byte, taxonomy *failure.Taxonomy) (*Set, error) {
 	s, unknown, err := ParseLenient(text, taxonomy)
 	if err == nil && len(unknown) > 0 {
 		err = unknown
-	} else if mistakes, are := err.(Mistakes); are {
+	} else if mistakes, are := err.(Problems); are {
 		err = append(mistakes, unknown...).sorted()
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func ParseFor(text []byte, taxonomy *failure.Taxonomy) (*Set, error) {
 // ParseLenient parses a file that may name codes that are not in the taxonomy: it returns them as unknown, and not as an
 // error. The settings for such a code apply to failures with its name. Workers read the applied policy this way, because in
 // a rolling deployment an older worker does not know the newest codes and must apply everything else.
-func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Mistakes, err error) {
+func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Problems, err error) {
 	if m := unreadable(text); m != nil {
 		return nil, nil, m
 	}
@@ -59,45 +59,45 @@ func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Mist
 }
 
 // unreadable finds characters that no YAML file may contain, before the file is parsed.
-func unreadable(text []byte) Mistakes {
+func unreadable(text []byte) Problems {
 	if len(text) > MaxText {
-		return Mistakes{{1, fmt.Sprintf("the file has %d bytes; the limit is %d", len(text), MaxText)}}
+		return Problems{{1, fmt.Sprintf("the file has %d bytes; the limit is %d", len(text), MaxText)}}
 	}
-	var m Mistakes
+	var m Problems
 	for n, line := range bytes.Split(text, []byte("\n")) {
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		strange := func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 }
 		if !utf8.Valid(line) || bytes.ContainsFunc(line, strange) {
-			m = append(m, Mistake{n + 1, "an invalid character: save the file as UTF-8 without control characters"})
+			m = append(m, Problem{n + 1, "an invalid character: save the file as UTF-8 without control characters"})
 		}
 	}
 	return m
 }
 
 // document returns the only document of a file.
-func document(text []byte) (root *yaml.Node, m Mistakes) {
+func document(text []byte) (root *yaml.Node, m Problems) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			root, m = nil, Mistakes{{1, "this cannot be read as YAML: check the indentation and the brackets"}}
+			root, m = nil, Problems{{1, "this cannot be read as YAML: check the indentation and the brackets"}}
 		}
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var first, second yaml.Node
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil, Mistakes{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
+		return nil, Problems{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
 	case err != nil:
-		return nil, Mistakes{syntax(err)}
+		return nil, Problems{syntax(err)}
 	}
 	switch err := decoder.Decode(&second); {
 	case errors.Is(err, io.EOF):
 	case err != nil:
-		return nil, Mistakes{syntax(err)}
+		return nil, Problems{syntax(err)}
 	default:
-		return nil, Mistakes{{second.Line, "a second document begins here: keep one, without a line of ---"}}
+		return nil, Problems{{second.Line, "a second document begins here: keep one, without a line of ---"}}
 	}
 	if len(first.Content) != 1 || first.Content[0].Tag == "!!null" {
-		return nil, Mistakes{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
+		return nil, Problems{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
 	}
 	return first.Content[0], nil
 }
@@ -105,13 +105,13 @@ func document(text []byte) (root *yaml.Node, m Mistakes) {
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // syntax returns a mistake that the YAML parser reported. There is at most one, because the parser stops there.
-func syntax(err error) Mistake {
+func syntax(err error) Problem {
 	part := yamlLine.FindStringSubmatch(strings.SplitN(err.Error(), "\n", 2)[0])
 	if part == nil {
-		return Mistake{1, "this is not valid YAML: " + err.Error()}
+		return Problem{1, "this is not valid YAML: " + err.Error()}
 	}
 	line, _ := strconv.Atoi(part[1])
-	return Mistake{max(1, line), "this is not valid YAML: " + part[2]}
+	return Problem{max(1, line), "this is not valid YAML: " + part[2]}
 }
 
 // refuseReferences refuses anchors, aliases and tags, so that a file shows everything that it sets.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // whole contains every setting of a file.
@@ -114,7 +115,7 @@ func TestEverySettingOfAFileIsRead(t *testing.T) {
 	}
 	rate, ok := s.EnqueueRate("acme")
 	each, _ := s.EnqueueRate("anybody")
-	if !ok || rate != (holdfast.Rate{PerSecond: 10, Burst: 50, Level: 50}) || each != (holdfast.Rate{PerSecond: 2, Burst: 2, Level: 2}) {
+	if !ok || rate != (store.Rate{PerSecond: 10, Burst: 50, Level: 50}) || each != (store.Rate{PerSecond: 2, Burst: 2, Level: 2}) {
 		t.Errorf("enqueue: %+v, %+v", rate, each)
 	}
 }
@@ -131,7 +132,7 @@ func TestLimitsAndWindowsBecomeHoldsThatAStoreAccepts(t *testing.T) {
 	s := parsed(t, whole)
 	var lines []string
 	for _, h := range s.Holds() {
-		scope, name := h.On()
+		scope, name := h.Scope()
 		lines = append(lines, fmt.Sprintf("%s %s %d %v %s %s", scope, name, h.AtMost, h.Rate != nil, h.Source, h.Actor))
 		if err := h.Check(); err != nil {
 			t.Errorf("%s %s: %v", scope, name, err)
@@ -177,7 +178,7 @@ func TestTheNearestWordWins(t *testing.T) {
 		{"convert", "", "GW_5XX", 7}, {"convert", "acme", "GW_5XX", 2}, {"other", "acme", "RATE_LIMITED", 2}, {"convert", "zoe", "GW_5XX", 7},
 	} {
 		p := s.For(c.kind, c.owner)
-		job := holdfast.Lease{}
+		job := store.Lease{}
 		job.Failures = c.attempts - 2
 		for n := c.attempts - 1; n <= c.attempts; n++ {
 			v := failure.Decide(failure.Rules{Policy: p}, job, failure.Outcome{Err: failure.WithCode(errors.New("x"), c.code)})

@@ -10,16 +10,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // A reader parses a file once and collects every mistake. It continues after a mistake, so that an operator sees all of them.
 type reader struct {
 	taxonomy *failure.Taxonomy
-	mistakes Mistakes
+	mistakes Problems
 	defined  map[string]bool // codes that the file defines, correctly or not
-	unknown  Mistakes        // codes that are not in the taxonomy
+	unknown  Problems        // codes that are not in the taxonomy
 	end      []func()        // checks that need the whole file
 }
 
@@ -32,7 +32,7 @@ type place struct {
 }
 
 func (r *reader) add(at *yaml.Node, format string, args ...any) {
-	r.mistakes = append(r.mistakes, Mistake{at.Line, fmt.Sprintf(format, args...)})
+	r.mistakes = append(r.mistakes, Problem{at.Line, fmt.Sprintf(format, args...)})
 }
 
 // wrong adds a mistake about a value.
@@ -198,7 +198,7 @@ func (r *reader) duration(at place) (time.Duration, bool) {
 	switch _, bare := strconv.ParseFloat(text, 64); {
 	case bare == nil && text != "0":
 		r.wrong(at, "%.40s has no unit: write %.40ss, %.40sm or %.40sh", text, text, text, text)
-	case err != nil || d < 0 || d > holdfast.MaxDelay:
+	case err != nil || d < 0 || d > check.MaxDelay:
 		r.wrong(at, "%.40q is not a duration up to 100 years, such as 250ms, 30s, 15m, 24h or 7d", text)
 	default:
 		return d, true
@@ -213,7 +213,7 @@ func parseDuration(text string) (time.Duration, error) {
 		return time.ParseDuration(text)
 	}
 	n, err := strconv.ParseFloat(whole, 64)
-	if err != nil || !(n >= 0 && n <= holdfast.MaxDelay.Hours()/24) {
+	if err != nil || !(n >= 0 && n <= check.MaxDelay.Hours()/24) {
 		return 0, fmt.Errorf("%q is not a number of days", whole)
 	}
 	d := time.Duration(math.Round(n * 24 * float64(time.Hour)))

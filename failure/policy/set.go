@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Set is the content of a policy file. It does not change and is safe for concurrent use. A nil Set and the zero value set
@@ -232,7 +232,7 @@ func (s *Set) Shares() map[string]float64 {
 }
 
 // EnqueueRate returns how fast an owner may enqueue, if the file sets it. A pattern gives each of its owners a rate of its own.
-func (s *Set) EnqueueRate(owner string) (rate holdfast.Rate, ok bool) {
+func (s *Set) EnqueueRate(owner string) (rate store.Rate, ok bool) {
 	for _, e := range s.section("owners").chain(owner) {
 		if e.owner.enqueue != nil {
 			rate, ok = *e.owner.enqueue.rate(), true

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Scenario describes one job and an outage of its dependency. The zero value is a job that completes at once.
@@ -49,8 +48,8 @@ type Line struct {
 	Why     string        `json:"why,omitempty"`
 }
 
-// A Trial is the result of a simulation.
-type Trial struct {
+// A Simulation is the result of a simulation.
+type Simulation struct {
 	Lines       []Line         `json:"lines"`
 	End         holdfast.State `json:"end"`   // queued if it had not ended when the simulation did
 	After       time.Duration  `json:"after"` // time until then
@@ -68,7 +67,7 @@ const (
 )
 
 // Simulate runs a scenario under a policy, attempt by attempt. failure.Decide makes every decision.
-func Simulate(s *Set, scene Scenario) Trial {
+func Simulate(s *Set, scene Scenario) Simulation {
 	p := player{set: s, scene: scene, chance: scene.Seed}
 	p.rules = failure.Rules{Taxonomy: s.known(), Policy: s.For(scene.Kind, scene.Owner), Dependency: scene.Dependency}
 	p.lease.Kind, p.lease.Owner, p.lease.Queue, p.lease.Dependency = scene.Kind, scene.Owner, scene.Queue, scene.Dependency
@@ -103,12 +102,12 @@ type player struct {
 	set      *Set
 	scene    Scenario
 	rules    failure.Rules
-	lease    holdfast.Lease
+	lease    store.Lease
 	circuit  *watch
 	now      time.Duration
 	promised time.Duration // the next attempt must start by then (retry_within); 0: no limit
 	chance   uint64
-	trial    Trial
+	trial    Simulation
 }
 
 func (p *player) say(l Line) {
@@ -167,7 +166,7 @@ func (p *player) window() (until time.Duration, why string) {
 	}
 	now := p.scene.At.Add(p.now)
 	for _, h := range p.set.WindowHolds(now) {
-		scope, _ := h.On()
+		scope, _ := h.Scope()
 		name := map[string]string{
 			"queue": cmp.Or(p.scene.Queue, holdfast.DefaultQueue), "kind": p.scene.Kind, "owner": p.scene.Owner, "dependency": p.scene.Dependency,
 		}[scope]
@@ -216,7 +215,7 @@ func (s Scenario) refusal() error {
 		if code == defaultCode {
 			status = http503
 		}
-		err = failure.HTTPError(status, strconv.FormatInt(int64(math.Ceil(s.RetryAfter.Seconds())), 10), err)
+		err = &failure.HTTPError{Status: status, RetryAfter: s.RetryAfter, Err: err}
 	}
 	return failure.WithCode(err, code)
 }
@@ -231,10 +230,10 @@ func (p *player) obey(v failure.Verdict, took time.Duration) {
 		return
 	}
 	switch v.Charge {
-	case holdfast.ChargeFailure:
+	case store.ChargeFailure:
 		p.lease.Failures++
-	case holdfast.ChargeInterrupt:
-		p.lease.Interrupts++
+	case store.ChargeRelease:
+		p.lease.Releases++
 	}
 	if v.Within > 0 {
 		p.promised = p.now + v.Within

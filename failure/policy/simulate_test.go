@@ -13,7 +13,7 @@ import (
 )
 
 // linesOf returns a trial as lines of text, without the reasons of failure.Decide.
-func linesOf(trial Trial) string {
+func linesOf(trial Simulation) string {
 	var lines []string
 	for _, l := range trial.Lines {
 		lines = append(lines, fmt.Sprintf("%v #%d %s %v", l.At, l.Attempt, l.What, l.Delay))

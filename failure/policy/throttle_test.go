@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const throttled = `
@@ -42,27 +43,27 @@ func TestASimulatedThrottleSpendsNoAttempt(t *testing.T) {
 func TestWhatIfKnowsThrottles(t *testing.T) {
 	start := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	job := holdfast.Job{ID: holdfast.ID{1}, Kind: "call", State: holdfast.Failed, Generation: 1, CreatedAt: start}
-	limited := func(n int, to holdfast.State, why string) holdfast.Attempt {
+	limited := func(n int, to holdfast.State, why string) store.Attempt {
 		at := start.Add(time.Duration(n) * 90 * time.Second)
-		return holdfast.Attempt{Token: n + 1, Generation: 1, StartedAt: at, EndedAt: at, To: to, Charge: holdfast.ChargeFailure, DueAt: at.Add(90 * time.Second), Why: why,
+		return store.Attempt{Token: n + 1, Generation: 1, StartedAt: at, EndedAt: at, To: to, Charge: store.ChargeFailure, DueAt: at.Add(90 * time.Second), Why: why,
 			Failure: &holdfast.Failure{Code: "RATE_LIMITED", Category: "throttled", Message: "later", Context: map[string]string{"http_status": "429"}}}
 	}
 	asked := "classified RATE_LIMITED by HTTP status 429; attempt 2 of 3 in 1m30s by the other side's Retry-After"
-	spent := holdfast.History{Job: job, Attempts: []holdfast.Attempt{limited(0, holdfast.Queued, asked), limited(1, holdfast.Queued, asked)}}
+	spent := store.History{Job: job, Attempts: []store.Attempt{limited(0, holdfast.Queued, asked), limited(1, holdfast.Queued, asked)}}
 	spent.Job.State, spent.Job.FinishedAt = holdfast.Complete, start.Add(3*time.Minute)
-	d := WhatIf(parsed(t, throttled), []holdfast.History{spent}).Differences[0]
+	d := WhatIf(parsed(t, throttled), []store.History{spent}).Differences[0]
 	if d.AttemptsThen != 3 || d.AttemptsNow != 1 || d.Lost != 0 {
 		t.Errorf("what spent attempts then would be free: %+v", d)
 	}
 	free := spent
-	free.Attempts = []holdfast.Attempt{limited(5, holdfast.Queued, "throttled: waits 1m30s by the other side's Retry-After; no attempt spent")}
-	free.Attempts[0].Charge, free.Attempts[0].Repeats = holdfast.ChargeInterrupt, 4
+	free.Attempts = []store.Attempt{limited(5, holdfast.Queued, "throttled: waits 1m30s by the other side's Retry-After; no attempt spent")}
+	free.Attempts[0].Charge, free.Attempts[0].Repeats = store.ChargeRelease, 4
 	free.Attempts[0].Failure.Context["throttled"] = "1m30s"
-	d = WhatIf(parsed(t, throttled), []holdfast.History{free}).Differences[0]
+	d = WhatIf(parsed(t, throttled), []store.History{free}).Differences[0]
 	if d.AttemptsThen != 1 || d.AttemptsNow != 1 || d.Lost != 0 {
 		t.Errorf("what was free is free: %+v", d)
 	}
-	d = WhatIf(parsed(t, "defaults: {max_attempts: 3, throttle: attempt}"), []holdfast.History{free}).Differences[0]
+	d = WhatIf(parsed(t, "defaults: {max_attempts: 3, throttle: attempt}"), []store.History{free}).Differences[0]
 	if d.AttemptsThen != 1 || d.AttemptsNow != 3 || d.Lost != 1 {
 		t.Errorf("what was free would have been lost: %+v", d)
 	}

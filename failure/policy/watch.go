@@ -14,7 +14,7 @@ const maxCalls = 20_000
 type watch struct {
 	config  breaker.Config
 	scene   Scenario
-	circuit breaker.Circuit
+	circuit breaker.Snapshot
 	every   time.Duration // interval between calls of other jobs; 0: there are none
 	next    time.Duration // the next call of another job
 	seen    int

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Difference compares what happened to the jobs of one kind, whose last failure had one code, with what would have
@@ -31,8 +32,8 @@ type Difference struct {
 	EndNow  time.Duration `json:"end_now"`
 }
 
-// A Review is the result of WhatIf.
-type Review struct {
+// A WhatIfReport is the result of WhatIf.
+type WhatIfReport struct {
 	Jobs        int          `json:"jobs"`   // examined
 	Failed      int          `json:"failed"` // of those, with at least one failure
 	Differences []Difference `json:"differences"`
@@ -41,8 +42,8 @@ type Review struct {
 }
 
 // WhatIf applies a policy to recorded jobs. failure.Decide makes every decision; the assumptions are part of the result.
-func WhatIf(s *Set, history []holdfast.History) Review {
-	review := Review{Jobs: len(history), Assumptions: []string{
+func WhatIf(s *Set, history []store.History) WhatIfReport {
+	review := WhatIfReport{Jobs: len(history), Assumptions: []string{
 		"settings in the application's Go code are not known: only those of the file apply",
 		"the n-th attempt ends as the recorded n-th attempt did, even if it starts earlier or later",
 		"if a job would have more attempts than were recorded, the further ones fail as the last one did",

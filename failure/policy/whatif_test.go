@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var monday = time.Date(2026, 5, 4, 8, 0, 0, 0, time.UTC)
 
 // recorded is a job whose attempts failed with a code, one a minute, each taking a second; it completed after that or failed.
-func recorded(kind string, end holdfast.State, codes ...string) holdfast.History {
-	h := holdfast.History{Job: holdfast.Job{Kind: kind, State: end, Generation: 1, CreatedAt: monday}}
+func recorded(kind string, end holdfast.State, codes ...string) store.History {
+	h := store.History{Job: holdfast.Job{Kind: kind, State: end, Generation: 1, CreatedAt: monday}}
 	at := monday
 	for i, code := range codes {
-		a := holdfast.Attempt{
-			Token: i + 1, Generation: 1, StartedAt: at, EndedAt: at.Add(time.Second), To: holdfast.Queued, Charge: holdfast.ChargeFailure,
+		a := store.Attempt{
+			Token: i + 1, Generation: 1, StartedAt: at, EndedAt: at.Add(time.Second), To: holdfast.Queued, Charge: store.ChargeFailure,
 			DueAt: at.Add(time.Minute), Failure: &holdfast.Failure{Code: code},
 		}
 		if i == len(codes)-1 && end == holdfast.Failed {
@@ -31,7 +32,7 @@ func recorded(kind string, end holdfast.State, codes ...string) holdfast.History
 	return h
 }
 
-func only(t *testing.T, r Review) Difference {
+func only(t *testing.T, r WhatIfReport) Difference {
 	t.Helper()
 	if len(r.Differences) != 1 || len(r.Assumptions) == 0 {
 		t.Fatalf("%+v", r)
@@ -41,7 +42,7 @@ func only(t *testing.T, r Review) Difference {
 
 func TestAStricterPolicyEndsEarlierAndCostsWhatItCosts(t *testing.T) {
 	s := parsed(t, `defaults: {max_attempts: 2, backoff: {shape: fixed, delay: 10s}}`)
-	r := WhatIf(s, []holdfast.History{
+	r := WhatIf(s, []store.History{
 		recorded("convert", holdfast.Failed, "GW_5XX", "GW_5XX", "GW_5XX", "GW_5XX"),
 		recorded("convert", holdfast.Complete, "GW_5XX", "GW_5XX"),
 		recorded("convert", holdfast.Complete, "GW_5XX"),
@@ -62,7 +63,7 @@ func TestAStricterPolicyEndsEarlierAndCostsWhatItCosts(t *testing.T) {
 
 func TestAMorePatientPolicyContinuesWithTheLastFailure(t *testing.T) {
 	s := parsed(t, `kinds: {convert: {max_attempts: 5, backoff: {shape: fixed, delay: 10s}}}`)
-	d := only(t, WhatIf(s, []holdfast.History{recorded("convert", holdfast.Failed, "GW_5XX", "GW_5XX")}))
+	d := only(t, WhatIf(s, []store.History{recorded("convert", holdfast.Failed, "GW_5XX", "GW_5XX")}))
 	if d.AttemptsNow != 5 || d.Later != 1 || d.Further != 3 || d.Saved != 0 || d.EndNow != 45*time.Second {
 		t.Errorf("%+v", d)
 	}
@@ -72,12 +73,12 @@ func TestInstructionsOfTheHandlerAreRepeated(t *testing.T) {
 	s := parsed(t, `defaults: {max_attempts: 5, retry_after_cap: 1h, backoff: {shape: fixed, delay: 10s}}`)
 	never := recorded("convert", holdfast.Failed, "GW_5XX")
 	never.Attempts[0].Why = "classified GW_5XX by the handler; never retried: the handler said so"
-	if d := only(t, WhatIf(s, []holdfast.History{never})); d.AttemptsNow != 1 || d.Later != 0 {
+	if d := only(t, WhatIf(s, []store.History{never})); d.AttemptsNow != 1 || d.Later != 0 {
 		t.Errorf("%+v", d)
 	}
 	asked := recorded("convert", holdfast.Complete, "RATE_LIMITED")
 	asked.Attempts[0].Why = "classified RATE_LIMITED by HTTP status; attempt 2 of 3 in 59s by the other side's Retry-After"
-	if d := only(t, WhatIf(s, []holdfast.History{asked})); d.EndNow != d.EndThen {
+	if d := only(t, WhatIf(s, []store.History{asked})); d.EndNow != d.EndThen {
 		t.Errorf("%+v", d)
 	}
 }
@@ -87,20 +88,20 @@ func TestGenerationsAreJudgedApartAndCrashesByTheirOwnCount(t *testing.T) {
 	h := recorded("convert", holdfast.Failed, "GW_5XX", "GW_5XX")
 	h.Attempts[1].Generation, h.Attempts[0].To = 2, holdfast.Failed
 	h.Job.Generation = 2
-	h.Events = []holdfast.Event{{Name: "manual retry", Generation: 2, At: monday.Add(30 * time.Second)}}
-	d := only(t, WhatIf(s, []holdfast.History{h}))
+	h.Events = []store.Event{{Name: "manual retry", Generation: 2, At: monday.Add(30 * time.Second)}}
+	d := only(t, WhatIf(s, []store.History{h}))
 	if d.Jobs != 2 || d.AttemptsThen != 2 || d.AttemptsNow != 2 || d.Earlier+d.Later != 0 || d.EndThen != (1+31)*time.Second/2 {
 		t.Errorf("%+v", d)
 	}
 	crashed := recorded("convert", holdfast.Complete, "LOST_WORKER", "LOST_WORKER")
 	for i := range crashed.Attempts {
-		crashed.Attempts[i].Charge = holdfast.ChargeCrash
+		crashed.Attempts[i].Charge = store.ChargeCrash
 	}
-	if d := only(t, WhatIf(s, []holdfast.History{crashed})); d.Lost != 1 || d.AttemptsNow != 2 {
+	if d := only(t, WhatIf(s, []store.History{crashed})); d.Lost != 1 || d.AttemptsNow != 2 {
 		t.Errorf("%+v", d)
 	}
 	waiting := recorded("convert", holdfast.Queued, "GW_5XX")
-	if d := only(t, WhatIf(parsed(t, "{}"), []holdfast.History{waiting})); d.AttemptsNow != 1 || d.Earlier+d.Later+d.Lost != 0 {
+	if d := only(t, WhatIf(parsed(t, "{}"), []store.History{waiting})); d.AttemptsNow != 1 || d.Earlier+d.Later+d.Lost != 0 {
 		t.Errorf("a job that has not ended: %+v", d)
 	}
 }
@@ -108,7 +109,7 @@ func TestGenerationsAreJudgedApartAndCrashesByTheirOwnCount(t *testing.T) {
 func TestWhatIfWarnsOfCodesThatNothingDefines(t *testing.T) {
 	s := parsed(t, "codes: {PRESS_JAM: {category: input, blame: user, retryable: false, http_status: 422, message: The press is jammed., remedy: Clear it.}}")
 	twice := recorded("convert", holdfast.Failed, "OLD_CODE", "GW_5XX", "OLD_CODE")
-	r := WhatIf(s, []holdfast.History{twice, recorded("convert", holdfast.Failed, "OLD_CODE"), recorded("convert", holdfast.Failed, "PRESS_JAM"), recorded("convert", holdfast.Complete)})
+	r := WhatIf(s, []store.History{twice, recorded("convert", holdfast.Failed, "OLD_CODE"), recorded("convert", holdfast.Failed, "PRESS_JAM"), recorded("convert", holdfast.Complete)})
 	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "nothing defines the code OLD_CODE (jobs that failed with it: 2)") {
 		t.Errorf("%q", r.Warnings)
 	}

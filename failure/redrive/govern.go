@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Next returns how many jobs to take now, and why not more. It may end or stop the redrive. The caller must store the returned
 // progress even if take is 0, because the rate limit has advanced.
-func Next(p Progress, t holdfast.Tally, now time.Time) (take int, next Progress, why string) {
+func Next(p Progress, t store.RedriveCounts, now time.Time) (take int, next Progress, why string) {
 	p.Tally = t
 	if p.State != Running {
 		return 0, p, p.Why
 	}
-	o := p.Order
+	o := p.Spec
 	p.refill(now)
 	if why := p.tooManyFailed(t); why != "" {
 		return p.end(Stopped, why, now)
@@ -64,7 +65,7 @@ func (p Progress) end(to State, why string, now time.Time) (int, Progress, strin
 // refill adds tokens for the time since the last step, up to one second's worth in total. A clock that goes backwards adds
 // nothing.
 func (p *Progress) refill(now time.Time) {
-	rate := p.Order.perSecond()
+	rate := p.Spec.perSecond()
 	if passed := now.Sub(p.StepAt).Seconds(); passed > 0 {
 		p.Tokens += rate * passed
 		p.StepAt = now
@@ -80,36 +81,36 @@ func burst(rate float64) float64 { return math.Max(1, rate) }
 
 // judged counts the jobs that have ended since the redrive was last resumed. Cancelled jobs are left out, because they show
 // nothing about the cause.
-func (p Progress) judged(t holdfast.Tally) (ended, failed int) {
+func (p Progress) judged(t store.RedriveCounts) (ended, failed int) {
 	failed = max(0, t.Failed-p.Since.Failed)
 	return failed + max(0, t.Complete-p.Since.Complete), failed
 }
 
-func (p Progress) tooManyFailed(t holdfast.Tally) string {
+func (p Progress) tooManyFailed(t store.RedriveCounts) string {
 	ended, failed := p.judged(t)
-	if ended < p.Order.stopAfter() || !p.above(ended, failed) {
+	if ended < p.Spec.stopAfter() || !p.above(ended, failed) {
 		return ""
 	}
-	return fmt.Sprintf("stopped: %d of %d failed again, more than %s", failed, ended, percent(p.Order.stopAbove()))
+	return fmt.Sprintf("stopped: %d of %d failed again, more than %s", failed, ended, percent(p.Spec.stopAbove()))
 }
 
-func (p Progress) canaryFailed(t holdfast.Tally) string {
+func (p Progress) canaryFailed(t store.RedriveCounts) string {
 	ended, failed := p.judged(t)
 	switch {
 	case ended == 0:
-		return fmt.Sprintf("stopped: none of the canary's %d jobs completed or failed", p.Order.Canary)
+		return fmt.Sprintf("stopped: none of the canary's %d jobs completed or failed", p.Spec.Canary)
 	case p.above(ended, failed):
-		return fmt.Sprintf("stopped: %d of the canary's %d failed again, more than %s", failed, ended, percent(p.Order.stopAbove()))
+		return fmt.Sprintf("stopped: %d of the canary's %d failed again, more than %s", failed, ended, percent(p.Spec.stopAbove()))
 	}
 	return ""
 }
 
 func (p Progress) above(ended, failed int) bool {
-	return ended > 0 && float64(failed) > p.Order.stopAbove()*float64(ended)
+	return ended > 0 && float64(failed) > p.Spec.stopAbove()*float64(ended)
 }
 
-func (p Progress) summary(t holdfast.Tally) string {
-	if p.Order.Discard {
+func (p Progress) summary(t store.RedriveCounts) string {
+	if p.Spec.Discard {
 		return fmt.Sprintf("done: %d discarded", t.Discarded)
 	}
 	text := fmt.Sprintf("done: %d complete, %d failed again", t.Complete, t.Failed)
@@ -142,7 +143,7 @@ func Resume(p Progress, actor, reason string, now time.Time) (Progress, error) {
 	}
 	if p.State == Stopped {
 		p.Since = p.Tally
-		p.Passed = p.Passed || p.Tally.Taken >= p.Order.Canary
+		p.Passed = p.Passed || p.Tally.Taken >= p.Spec.Canary
 	}
 	p.State, p.Why, p.Actor, p.EndedAt, p.StepAt, p.Tokens = Running, actionBy("resumed", actor, reason), actor, time.Time{}, now, 0
 	return p, nil
@@ -167,5 +168,5 @@ func actionBy(what, actor, reason string) string {
 }
 
 func conflict(verb string, p Progress, rule string) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("cannot %s redrive %s: it is %s; %s", verb, p.ID, p.State, rule)}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("cannot %s redrive %s: it is %s; %s", verb, p.ID, p.State, rule)}
 }

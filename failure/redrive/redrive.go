@@ -25,9 +25,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Defaults and limits of an Order.
+// Defaults and limits of a Spec.
 const (
 	DefaultPerSecond = 10
 	DefaultInFlight  = 100
@@ -39,10 +41,10 @@ const (
 	MaxRefused   = 100  // refusals that are kept with their text; all are counted
 )
 
-// An Order selects dead letters and says how carefully to redrive them. Actor and Filter are required.
-type Order struct {
+// A Spec selects dead letters and says how carefully to redrive them. Actor and Filter are required.
+type Spec struct {
 	// Filter selects among the dead letters. Its times count from the start of the redrive.
-	Filter holdfast.Filter `json:"filter"`
+	Filter store.Filter `json:"filter"`
 	// All allows a filter that selects every dead letter.
 	All bool `json:"all,omitempty"`
 
@@ -66,7 +68,7 @@ type Order struct {
 }
 
 // Check returns an error that wraps holdfast.ErrInvalid and names every problem, or nil.
-func (o Order) Check() error {
+func (o Spec) Check() error {
 	var p problems
 	o.checkFilter(&p)
 	p.refuse(o.Canary < 0, "a canary of %d: give a positive number, or 0 for none", o.Canary)
@@ -76,41 +78,41 @@ func (o Order) Check() error {
 	p.refuse(o.StopAfter < 0, "stop after %d have ended: give a positive number, or 0 for %d", o.StopAfter, DefaultStopAfter)
 	p.refuse(o.Limit < 0, "a limit of %d: give a positive number, or 0 for no limit", o.Limit)
 	o.checkChange(&p)
-	p.refuse(strings.TrimSpace(o.Actor) == "" || len(o.Actor) > holdfast.MaxKey, "no actor, or a long one: name the person or program that redrives, in at most %d bytes", holdfast.MaxKey)
+	p.refuse(strings.TrimSpace(o.Actor) == "" || len(o.Actor) > check.MaxKey, "no actor, or a long one: name the person or program that redrives, in at most %d bytes", check.MaxKey)
 	p.refuse(len(o.Reason) > 900, "a reason of %d bytes: the limit is 900", len(o.Reason))
 	return errors.Join(p...)
 }
 
-func (o Order) checkFilter(p *problems) {
+func (o Spec) checkFilter(p *problems) {
 	f := o.Filter
 	p.refuse(f.State != "" && f.State != holdfast.Failed, "a filter for %s jobs: only dead letters can be redriven", f.State)
 	p.refuse(f.Cursor != "" || f.Limit != 0, "a filter with a cursor or a limit: remove them; use the limit of the redrive")
-	p.refuse(f.OlderThan < 0 || f.YoungerThan < 0, "a filter with a negative age: give a positive duration")
-	f.State, f.DeadLetters, f.Cursor, f.Limit, f.Look = "", false, "", 0, 0
-	p.refuse(f == holdfast.Filter{} && !o.All, "a redrive of every dead letter: name a code, kind, queue, owner or error group, or set all")
-	p.refuse(f != holdfast.Filter{} && o.All, "both all and a filter: give one of them")
+	p.refuse(f.OlderThan < 0 || f.NewerThan < 0, "a filter with a negative age: give a positive duration")
+	f.State, f.DeadLetters, f.Cursor, f.Limit, f.MaxScan = "", false, "", 0, 0
+	p.refuse(f == store.Filter{} && !o.All, "a redrive of every dead letter: name a code, kind, queue, owner or error group, or set all")
+	p.refuse(f != store.Filter{} && o.All, "both all and a filter: give one of them")
 }
 
-func (o Order) checkChange(p *problems) {
+func (o Spec) checkChange(p *problems) {
 	patch := bytes.TrimSpace(o.Patch)
 	p.refuse(len(patch) > 0 && (patch[0] != '{' || !json.Valid(patch)), "the patch is not a JSON object: give one such as {\"size\": \"small\"}")
-	p.refuse(len(patch) > holdfast.MaxArgs, "a patch of %d bytes: the limit is %d", len(patch), holdfast.MaxArgs)
+	p.refuse(len(patch) > check.MaxArgs, "a patch of %d bytes: the limit is %d", len(patch), check.MaxArgs)
 	if o.Queue != "" {
-		to := holdfast.Hold{Queue: o.Queue, Actor: "x"}
-		p.refuse(to.Check() != nil || strings.HasSuffix(o.Queue, "*"), "queue %.140q: use 1 to %d letters, digits and _ - . : /", o.Queue, holdfast.MaxName)
+		to := store.Hold{Queue: o.Queue, Actor: "x"}
+		p.refuse(to.Check() != nil || strings.HasSuffix(o.Queue, "*"), "queue %.140q: use 1 to %d letters, digits and _ - . : /", o.Queue, check.MaxName)
 	}
 	p.refuse(o.Discard && (len(patch) > 0 || o.Queue != ""), "a patch or a queue for jobs that are discarded: remove it")
 	p.refuse(o.Discard && o.Canary > 0, "a canary of jobs that are discarded: they do not run, remove it")
 	p.refuse(o.Discard && strings.TrimSpace(o.Reason) == "", "no reason: say why the jobs are discarded")
 }
 
-func (o Order) perSecond() float64 { return or(o.PerSecond, DefaultPerSecond) }
-func (o Order) inFlight() int      { return or(o.InFlight, DefaultInFlight) }
-func (o Order) stopAbove() float64 { return or(o.StopAbove, DefaultStopAbove) }
-func (o Order) stopAfter() int     { return or(o.StopAfter, DefaultStopAfter) }
+func (o Spec) perSecond() float64 { return or(o.PerSecond, DefaultPerSecond) }
+func (o Spec) inFlight() int      { return or(o.InFlight, DefaultInFlight) }
+func (o Spec) stopAbove() float64 { return or(o.StopAbove, DefaultStopAbove) }
+func (o Spec) stopAfter() int     { return or(o.StopAfter, DefaultStopAfter) }
 
 // most returns how many jobs may be taken in total.
-func (o Order) most() int { return or(o.Limit, math.MaxInt) }
+func (o Spec) most() int { return or(o.Limit, math.MaxInt) }
 
 // or returns n, or the default if n is not positive.
 func or[N int | float64](n, otherwise N) N {
@@ -124,7 +126,7 @@ type problems []error
 
 func (p *problems) refuse(bad bool, format string, args ...any) {
 	if bad {
-		*p = append(*p, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
+		*p = append(*p, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -145,7 +147,7 @@ func (s State) Ended() bool { return s == Cancelled || s == Done }
 // Progress is the complete state of a redrive. It is stored as JSON in a record of room "redrive" under its id.
 type Progress struct {
 	ID        holdfast.ID `json:"id"`
-	Order     Order       `json:"order"`
+	Spec      Spec        `json:"spec"`
 	State     State       `json:"state"`
 	Why       string      `json:"why,omitempty"` // what it waits for, or why it ended
 	StartedAt time.Time   `json:"started_at"`
@@ -153,13 +155,13 @@ type Progress struct {
 	EndedAt   time.Time   `json:"ended_at,omitzero"` // done, cancelled or stopped
 	Actor     string      `json:"actor,omitempty"`   // who last changed it
 
-	Cursor    string         `json:"cursor,omitempty"`    // of the next page of dead letters
-	Exhausted bool           `json:"exhausted,omitempty"` // there is no next page
-	Pending   []holdfast.ID  `json:"pending,omitempty"`   // planned jobs, which may have been taken already
-	Tokens    float64        `json:"tokens"`
-	Passed    bool           `json:"passed,omitempty"` // the canary ended well
-	Since     holdfast.Tally `json:"since"`            // the counts when it was last resumed; only later results count for the automatic stop
-	Tally     holdfast.Tally `json:"tally"`            // the counts at the last step
+	Cursor    string              `json:"cursor,omitempty"`    // of the next page of dead letters
+	Exhausted bool                `json:"exhausted,omitempty"` // there is no next page
+	Pending   []holdfast.ID       `json:"pending,omitempty"`   // planned jobs, which may have been taken already
+	Tokens    float64             `json:"tokens"`
+	Passed    bool                `json:"passed,omitempty"` // the canary ended well
+	Since     store.RedriveCounts `json:"since"`            // the counts when it was last resumed; only later results count for the automatic stop
+	Tally     store.RedriveCounts `json:"tally"`            // the counts at the last step
 
 	RefusedJobs int       `json:"refused_jobs,omitempty"`
 	Refused     []Refusal `json:"refused,omitempty"` // the first hundred
@@ -172,29 +174,29 @@ type Refusal struct {
 }
 
 // Start returns the progress of a new redrive. The order must have passed Check.
-func Start(id holdfast.ID, o Order, now time.Time) Progress {
-	return Progress{ID: id, Order: o, State: Running, StartedAt: now, StepAt: now, Tokens: burst(o.perSecond()), Actor: o.Actor, Why: "not started yet"}
+func Start(id holdfast.ID, o Spec, now time.Time) Progress {
+	return Progress{ID: id, Spec: o, State: Running, StartedAt: now, StepAt: now, Tokens: burst(o.perSecond()), Actor: o.Actor, Why: "not started yet"}
 }
 
 // Filter returns the filter for the next dead letters. Ages in the order's filter count from the start of the redrive, so a
 // job does not become selected by growing older.
-func (p Progress) Filter(now time.Time) holdfast.Filter {
-	f := p.Order.Filter
+func (p Progress) Filter(now time.Time) store.Filter {
+	f := p.Spec.Filter
 	passed := max(0, now.Sub(p.StartedAt))
 	if f.OlderThan > 0 {
 		f.OlderThan += passed
 	}
-	if f.YoungerThan > 0 {
-		f.YoungerThan += passed
+	if f.NewerThan > 0 {
+		f.NewerThan += passed
 	}
 	f.DeadLetters, f.Cursor = true, p.Cursor
 	return f
 }
 
 // Step returns the request to the store for some jobs.
-func (p Progress) Step(jobs []holdfast.ID) holdfast.Redrive {
-	o := p.Order
-	return holdfast.Redrive{ID: p.ID, Jobs: jobs, Discard: o.Discard, Patch: o.Patch, Queue: o.Queue, Actor: o.Actor, Reason: o.Reason}
+func (p Progress) Step(jobs []holdfast.ID) store.Redrive {
+	o := p.Spec
+	return store.Redrive{ID: p.ID, Jobs: jobs, Discard: o.Discard, Patch: o.Patch, Queue: o.Queue, Actor: o.Actor, Reason: o.Reason}
 }
 
 // Plan records the jobs that are to be taken, the cursor after them and whether they were the last. Store the result before
@@ -204,9 +206,9 @@ func (p Progress) Plan(jobs []holdfast.ID, cursor string, last bool) Progress {
 	return p
 }
 
-// Stepped records that the pending jobs were taken, except those that were refused. A step that is repeated after a crash
+// AfterStep records that the pending jobs were taken, except those that were refused. A step that is repeated after a crash
 // refuses the same jobs again: they are listed once.
-func (p Progress) Stepped(refused []Refusal) Progress {
+func (p Progress) AfterStep(refused []Refusal) Progress {
 	p.Pending = nil
 	p.Refused = slices.Clone(p.Refused)
 	for _, r := range refused {

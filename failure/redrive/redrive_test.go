@@ -11,25 +11,26 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func careful() Order {
-	return Order{Filter: holdfast.Filter{Code: "GW_5XX"}, Canary: 5, PerSecond: 10, InFlight: 20, StopAbove: 0.2, StopAfter: 10, Actor: "ada"}
+func careful() Spec {
+	return Spec{Filter: store.Filter{Code: "GW_5XX"}, Canary: 5, PerSecond: 10, InFlight: 20, StopAbove: 0.2, StopAfter: 10, Actor: "ada"}
 }
 
-// A desk is a store with dead letters: the jobs that it gives are in flight for some steps and end as configured.
-type desk struct {
+// An operator is a store with dead letters: the jobs that it gives are in flight for some steps and end as configured.
+type operator struct {
 	left    int
-	tally   holdfast.Tally
+	tally   store.RedriveCounts
 	running []int // steps to go
 	fails   func(n int) bool
 	takes   int // steps that a job is under way
 	ended   int
 }
 
-func (d *desk) take(n int) (got int, last bool) {
+func (d *operator) take(n int) (got int, last bool) {
 	got = min(n, d.left)
 	d.left -= got
 	d.tally.Taken += got
@@ -40,7 +41,7 @@ func (d *desk) take(n int) (got int, last bool) {
 	return got, d.left == 0
 }
 
-func (d *desk) pass() {
+func (d *operator) pass() {
 	var still []int
 	for _, togo := range d.running {
 		if togo > 1 {
@@ -61,7 +62,7 @@ func (d *desk) pass() {
 // drive runs a redrive to its end, keeping it as JSON between any two steps, and answers with what each second took.
 func drive(t interface {
 	Fatalf(format string, args ...any)
-}, o Order, d *desk) (Progress, []int) {
+}, o Spec, d *operator) (Progress, []int) {
 	p, now := Start(holdfast.NewID(), o, noon), noon
 	var taken []int
 	for range 10_000 {
@@ -74,7 +75,7 @@ func drive(t interface {
 			got, last = d.take(take)
 		}
 		taken = append(taken, got)
-		next = next.Plan(nil, "", last).Stepped(nil)
+		next = next.Plan(nil, "", last).AfterStep(nil)
 		body, err := json.Marshal(next)
 		if err != nil {
 			t.Fatalf("progress cannot be kept: %v", err)
@@ -94,7 +95,7 @@ func drive(t interface {
 }
 
 func TestTheCanaryEndsBeforeAnythingElseIsTaken(t *testing.T) {
-	d := &desk{left: 100, takes: 4, fails: func(int) bool { return false }}
+	d := &operator{left: 100, takes: 4, fails: func(int) bool { return false }}
 	p, taken := drive(t, careful(), d)
 	if p.State != Done || d.tally.Complete != 100 || p.EndedAt.IsZero() {
 		t.Fatalf("%s, %+v", p.Why, d.tally)
@@ -105,12 +106,12 @@ func TestTheCanaryEndsBeforeAnythingElseIsTaken(t *testing.T) {
 }
 
 func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
-	d := &desk{left: 100, takes: 2, fails: func(n int) bool { return n < 2 }}
+	d := &operator{left: 100, takes: 2, fails: func(n int) bool { return n < 2 }}
 	p, _ := drive(t, careful(), d)
 	if p.State != Stopped || d.tally.Taken != 5 || !strings.Contains(p.Why, "2 of the canary's 5 failed again, more than 20%") {
 		t.Errorf("%s: %s, %+v", p.State, p.Why, d.tally)
 	}
-	d = &desk{left: 100, takes: 2, fails: func(n int) bool { return n < 1 }}
+	d = &operator{left: 100, takes: 2, fails: func(n int) bool { return n < 1 }}
 	if p, _ = drive(t, careful(), d); p.State != Done {
 		t.Errorf("one of five is not more than 20%%, yet: %s: %s", p.State, p.Why)
 	}
@@ -118,14 +119,14 @@ func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
 
 func TestACanaryWithoutResultsStopsTheRest(t *testing.T) {
 	p := Start(holdfast.NewID(), careful(), noon)
-	_, p, why := Next(p, holdfast.Tally{Taken: 5, Cancelled: 5}, noon)
+	_, p, why := Next(p, store.RedriveCounts{Taken: 5, Cancelled: 5}, noon)
 	if p.State != Stopped || !strings.Contains(why, "completed or failed") {
 		t.Errorf("%s: %s", p.State, why)
 	}
 }
 
 func TestTooManyFailuresStopItLaterToo(t *testing.T) {
-	d := &desk{left: 1000, takes: 1, fails: func(n int) bool { return n >= 50 }}
+	d := &operator{left: 1000, takes: 1, fails: func(n int) bool { return n >= 50 }}
 	p, _ := drive(t, careful(), d)
 	if p.State != Stopped || d.tally.Taken > 100 || d.tally.Taken < 60 {
 		t.Errorf("%s: %s, %+v", p.State, p.Why, d.tally)
@@ -143,11 +144,11 @@ func TestTooManyFailuresStopItLaterToo(t *testing.T) {
 func TestALoneFailureAmongFewIsNoReasonToStop(t *testing.T) {
 	o := careful()
 	o.Canary = 0
-	_, p, _ := Next(Start(holdfast.NewID(), o, noon), holdfast.Tally{Taken: 20, InFlight: 11, Complete: 5, Failed: 4}, noon)
+	_, p, _ := Next(Start(holdfast.NewID(), o, noon), store.RedriveCounts{Taken: 20, InFlight: 11, Complete: 5, Failed: 4}, noon)
 	if p.State != Running {
 		t.Errorf("judged after 9 of 10: %s", p.Why)
 	}
-	_, p, _ = Next(p, holdfast.Tally{Taken: 20, InFlight: 10, Complete: 6, Failed: 4}, noon)
+	_, p, _ = Next(p, store.RedriveCounts{Taken: 20, InFlight: 10, Complete: 6, Failed: 4}, noon)
 	if p.State != Stopped {
 		t.Errorf("not judged after 10: %s", p.Why)
 	}
@@ -157,12 +158,12 @@ func TestALoneFailureAmongFewIsNoReasonToStop(t *testing.T) {
 // what time gives, never more than the limit, and it ends.
 func TestNoOrderIsExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := Order{
+		o := Spec{
 			All: true, Actor: "ada", Canary: rapid.IntRange(0, 20).Draw(t, "canary"), InFlight: rapid.IntRange(1, 50).Draw(t, "in flight"),
 			PerSecond: rapid.Float64Range(0.3, 60).Draw(t, "rate"), StopAbove: 1, Limit: rapid.IntRange(0, 120).Draw(t, "limit"),
 		}
 		p, now := Start(holdfast.NewID(), o, noon), noon
-		d := &desk{left: rapid.IntRange(0, 150).Draw(t, "dead letters"), takes: rapid.IntRange(1, 5).Draw(t, "takes"), fails: func(int) bool { return true }}
+		d := &operator{left: rapid.IntRange(0, 150).Draw(t, "dead letters"), takes: rapid.IntRange(1, 5).Draw(t, "takes"), fails: func(int) bool { return true }}
 		there, latest := d.left, noon
 		for step := 0; p.State == Running; step++ {
 			take, next, _ := Next(p, d.tally, now)
@@ -212,7 +213,7 @@ func TestPausedCancelledAndEndedOnesTakeNothing(t *testing.T) {
 		t.Fatalf("%v, %+v", err, cancelled)
 	}
 	for _, still := range []Progress{paused, cancelled} {
-		if take, _, why := Next(still, holdfast.Tally{}, noon.Add(time.Hour)); take != 0 || why != still.Why {
+		if take, _, why := Next(still, store.RedriveCounts{}, noon.Add(time.Hour)); take != 0 || why != still.Why {
 			t.Errorf("%s took %d: %s", still.State, take, why)
 		}
 	}
@@ -229,7 +230,7 @@ func TestPausedCancelledAndEndedOnesTakeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if take, _, _ := Next(resumed, holdfast.Tally{}, noon.Add(time.Hour)); take != 0 {
+	if take, _, _ := Next(resumed, store.RedriveCounts{}, noon.Add(time.Hour)); take != 0 {
 		t.Errorf("an hour's pause was worth %d at once", take)
 	}
 }
@@ -241,12 +242,12 @@ func TestAStepThatIsRepeatedRefusesNothingTwice(t *testing.T) {
 	if len(p.Pending) != 2 || p.Filter(noon).Cursor != "next" || !p.Filter(noon).DeadLetters {
 		t.Fatalf("%+v", p)
 	}
-	again := p.Stepped([]Refusal{{ids[0], "gone"}}).Stepped([]Refusal{{ids[0], "gone"}})
+	again := p.AfterStep([]Refusal{{ids[0], "gone"}}).AfterStep([]Refusal{{ids[0], "gone"}})
 	if again.RefusedJobs != 1 || len(again.Refused) != 1 || len(again.Pending) != 0 {
 		t.Errorf("%+v", again)
 	}
 	for range 2 * MaxRefused {
-		again = again.Stepped([]Refusal{{holdfast.NewID(), "gone"}})
+		again = again.AfterStep([]Refusal{{holdfast.NewID(), "gone"}})
 	}
 	if again.RefusedJobs != 1+2*MaxRefused || len(again.Refused) != MaxRefused {
 		t.Errorf("%d refused, %d kept", again.RefusedJobs, len(again.Refused))
@@ -255,10 +256,10 @@ func TestAStepThatIsRepeatedRefusesNothingTwice(t *testing.T) {
 
 func TestAgesInTheFilterCountFromTheStart(t *testing.T) {
 	o := careful()
-	o.Filter.OlderThan, o.Filter.YoungerThan = time.Hour, 24*time.Hour
+	o.Filter.OlderThan, o.Filter.NewerThan = time.Hour, 24*time.Hour
 	f := Start(holdfast.NewID(), o, noon).Filter(noon.Add(10 * time.Minute))
-	if f.OlderThan != 70*time.Minute || f.YoungerThan != 24*time.Hour+10*time.Minute {
-		t.Errorf("older than %v, younger than %v", f.OlderThan, f.YoungerThan)
+	if f.OlderThan != 70*time.Minute || f.NewerThan != 24*time.Hour+10*time.Minute {
+		t.Errorf("older than %v, younger than %v", f.OlderThan, f.NewerThan)
 	}
 }
 
@@ -266,8 +267,8 @@ func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 	if err := careful().Check(); err != nil {
 		t.Fatalf("a sound order was refused: %v", err)
 	}
-	bad := Order{
-		Filter: holdfast.Filter{State: holdfast.Complete, Limit: 3, OlderThan: -1}, Canary: -1, PerSecond: 1e9, InFlight: -1, StopAbove: 20, StopAfter: -1, Limit: -1,
+	bad := Spec{
+		Filter: store.Filter{State: holdfast.Complete, Limit: 3, OlderThan: -1}, Canary: -1, PerSecond: 1e9, InFlight: -1, StopAbove: 20, StopAfter: -1, Limit: -1,
 		Patch: json.RawMessage(`[1]`), Queue: "a b", Discard: true, Reason: strings.Repeat("x", 2000),
 	}
 	err := bad.Check()
@@ -279,14 +280,14 @@ func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error("it is not invalid")
 	}
-	everything := Order{Actor: "ada"}
+	everything := Spec{Actor: "ada"}
 	if err := everything.Check(); err == nil || !strings.Contains(err.Error(), "redrive of every dead letter") {
 		t.Errorf("everything was taken without asking: %v", err)
 	}
 	if everything.All = true; everything.Check() != nil {
 		t.Errorf("all was refused: %v", everything.Check())
 	}
-	if err := (Order{All: true, Actor: "ada", Discard: true}).Check(); err == nil || !strings.Contains(err.Error(), "why the jobs are discarded") {
+	if err := (Spec{All: true, Actor: "ada", Discard: true}).Check(); err == nil || !strings.Contains(err.Error(), "why the jobs are discarded") {
 		t.Errorf("discarded without a reason: %v", err)
 	}
 }

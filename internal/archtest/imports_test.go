@@ -11,14 +11,14 @@ const module = "github.com/holdfastdev/holdfast"
 // An importRule says what the Go files of a folder may import; test files are not checked. It also holds for the folders below that have no rule of their own.
 type importRule struct {
 	path    string
-	ours    string // packages of this repository that it may import, besides the root; "-": not even the root; "*": all but the applications
+	ours    string // packages of this repository that it may import, besides the root, the contract of stores and internal/check; "-": only internal/check; "*": all but the applications
 	outside string // third-party modules that it may import
 	never   string // packages of the standard library that it must not import
 	why     string
 }
 
 var importRules = []importRule{
-	{".", "-", "", "os net net/http database/sql log log/slog", "the root is the vocabulary: every package imports it, so it imports none"},
+	{".", "-", "", "os net net/http database/sql log log/slog", "what every program needs: every package imports it, so it imports none"},
 	{"failure", "", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "decisions are pure functions: they can be tested and explained without a store"},
 	{"failure/breaker", "-", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "a breaker is a value: any caller can store it"},
 	{"failure/policy", "failure", "go.yaml.in/yaml/v3", "os net net/http database/sql log log/slog math/rand math/rand/v2", "policies are data: reading and testing them is pure"},
@@ -27,7 +27,9 @@ var importRules = []importRule{
 	{"duty", "", "", "os net net/http database/sql log log/slog", "operators' requests to duties and the duties' status are values: any caller can store them"},
 	{"engine", "failure schedule duty", "", "net/http database/sql log", "the engine works on a local store or through a server and does not know which"},
 	{"internal/probe", "-", "", "database/sql log log/slog", "a health check over HTTP, separate so that the engine does not import net/http"},
-	{"store", "store/sqlite store/postgres", "", "", "opens a store by its address"},
+	{"internal/check", "-", "", "os net net/http database/sql log log/slog", "validates values: every package may use it"},
+	{"store", "", "", "os net net/http database/sql log log/slog", "the contract of stores: it names no database"},
+	{"store/anystore", "store/sqlite store/postgres", "", "", "opens a store by its address"},
 	{"store/internal/sqltext", "", "", "net/http database/sql log log/slog", "SQL texts, and helpers that both databases share"},
 	{"store/internal/lane", "", "", "os net net/http database/sql log log/slog", "the claim order and the effect of holds are the same on every database"},
 	{"store/internal/rule", "", "", "os net net/http database/sql log log/slog", "what an operator may do and the text of a refusal are the same on every database"},
@@ -37,27 +39,29 @@ var importRules = []importRule{
 	{"store/storetest", "store/storetest", "pgregory.net/rapid github.com/google/go-cmp", "net/http database/sql", "conformance tests hold for every store, so they import none"},
 	{"apikey", "", "", "os net net/http database/sql log log/slog", "what a key is and permits is pure: any caller can store and check keys"},
 	{"ops", "failure schedule duty apikey notify/subscription", "", "net/http database/sql log", "operates through the role interfaces of a store, local or remote"},
-	{"api", "ops apikey duty schedule failure notify/subscription", "github.com/go-json-experiment/json", "database/sql log log/slog", "routes, wire format and client: it translates and makes no decisions"},
-	{"server", "api ops apikey duty schedule failure engine notify/subscription notify/sse internal/limit", "go.yaml.in/yaml/v3 golang.org/x/time", "database/sql", "authenticates requests and calls ops"},
-	{"safehttp", "-", "code.dny.dev/ssrf", "database/sql log", "the only HTTP client for addresses that users chose"},
+	{"internal/api", "ops apikey duty schedule failure notify/subscription", "github.com/go-json-experiment/json", "database/sql log log/slog", "routes and wire format: it translates and makes no decisions"},
+	{"client", "internal/api ops apikey duty schedule failure notify/subscription", "", "database/sql log log/slog", "calls a server: it translates and makes no decisions"},
+	{"server", "internal/api ops apikey duty schedule failure engine notify/subscription notify/sse internal/limit", "go.yaml.in/yaml/v3 golang.org/x/time", "database/sql", "authenticates requests and calls ops"},
+	{"internal/safehttp", "-", "code.dny.dev/ssrf", "database/sql log", "the only HTTP client for addresses that users chose"},
 	{"internal/secret", "-", "", "net net/http database/sql log log/slog", "looks up secrets by name: any caller can use it"},
-	{"kind", "engine failure safehttp internal/secret", "golang.org/x/sys", "database/sql", "kinds that need no Go code: an HTTP call, a program"},
+	{"internal/jobkind", "", "", "net/http database/sql log", "what the built-in kinds have in common"},
+	{"kind", "engine failure internal/safehttp internal/secret internal/jobkind", "golang.org/x/sys", "database/sql", "kinds that need no Go code: an HTTP call, a program"},
 	{"telemetry", "engine ops failure duty", "github.com/prometheus/client_golang go.opentelemetry.io/otel", "database/sql", "metrics and traces: only programs import it"},
 	{"console", "ops apikey duty schedule failure notify/subscription", "", "database/sql", "pages: it translates and makes no decisions"},
 	{"notify", "engine failure internal/secret notify/subscription", "", "database/sql", "deliveries are jobs"},
 	{"notify/subscription", "", "", "os net net/http database/sql log log/slog", "subscriptions are values: any caller can store and match them"},
-	{"notify/webhook", "failure safehttp notify", "github.com/standard-webhooks/standard-webhooks", "database/sql", "one sink, separate so that only its users import its library"},
+	{"notify/webhook", "failure internal/safehttp notify", "github.com/standard-webhooks/standard-webhooks", "database/sql", "one sink, separate so that only its users import its library"},
 	{"notify/mail", "failure notify", "github.com/wneessen/go-mail", "database/sql", "one sink, separate so that only its users import its library"},
 	{"notify/nats", "failure notify", "github.com/nats-io/nats.go", "database/sql", "one sink, separate so that only its users import its library"},
 	{"notify/sse", "notify", "", "database/sql", "the feed over HTTP"},
 	{"cmd", "*", "github.com/spf13/cobra github.com/coreos/go-systemd/v22 go.opentelemetry.io/otel golang.org/x/term", "", "wires packages together"},
-	{"config", "-", "", "net net/http database/sql log log/slog", "the settings in one table: it reads them and makes no decisions"},
+	{"internal/config", "-", "", "net net/http database/sql log log/slog", "the settings in one table: it reads them and makes no decisions"},
 	{"examples", "*", "github.com/jackc/pgx/v5", "", "shows what a user of the library writes"},
 	{"apps/internal/blob", "-", "github.com/minio/minio-go/v7", "database/sql", "stores files in a folder or a bucket and knows nothing of jobs"},
 	{"apps/internal/pdf", "-", "github.com/pdfcpu/pdfcpu golang.org/x/text golang.org/x/sys", "net/http database/sql", "reads untrusted PDFs in a separate process"},
 	{"apps/internal", "internal/testprograms", "", "database/sql", "shared by applications and their tests; imports no application"},
 	{"apps/convert/gateway", "apps/internal/pdf", "go.yaml.in/yaml/v3", "database/sql", "an ordinary HTTP service: it knows nothing of jobs"},
-	{"apps/convert", "config engine failure apikey notify/sse ops internal/probe store telemetry internal/limit apps/internal/blob apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
+	{"apps/convert", "internal/config engine failure apikey notify/sse ops internal/probe store/anystore telemetry internal/limit apps/internal/blob apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
 	{"internal/browsertest", "internal/testprograms", "github.com/chromedp", "database/sql", "a real browser for tests, in a module of its own so that users of the library do not download it"},
 	{"internal/fixture", "failure ops schedule", "", "net/http database/sql", "a store with failed jobs, made by the same calls that a worker makes"},
 	{"internal/limit", "-", "golang.org/x/time", "database/sql log", "limits requests by caller; shared by the server and the applications"},
@@ -110,7 +114,9 @@ func (r importRule) allows(name, from string) bool {
 	if inner, ok := strings.CutPrefix(name, module); ok {
 		inner = strings.TrimPrefix(inner, "/")
 		switch {
-		case inner == "" || r.ours == "*":
+		case inner == "internal/check":
+			return from != inner
+		case inner == "" || inner == "store" && from != "store" || r.ours == "*":
 			return r.ours != "-" && !under(inner, "apps")
 		default:
 			return inner != from && (anyUnder(inner, r.ours) || under(inner, r.path) && r.path != ".")

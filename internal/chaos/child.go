@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // Exit codes of a child process. exitKilled is the code that shells report for SIGKILL; a script that simulates a crash uses it too.
@@ -44,7 +45,7 @@ type childSpec struct {
 func Child(ctx context.Context, text string, serve Serve) {
 	var p childSpec
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: invalid role; run holdfast chaos without a subcommand:", err)
+		fmt.Fprintln(os.Stderr, "chaos: invalid role; run the command chaos without a subcommand:", err)
 		os.Exit(exitFailed)
 	}
 	go endWithParent()
@@ -97,10 +98,10 @@ func (p childSpec) run(ctx context.Context, serve Serve) error {
 }
 
 // openWithRetry opens the store. It retries for a minute, because the database may be down during a run.
-func openWithRetry(ctx context.Context, address string) (holdfast.Store, error) {
+func openWithRetry(ctx context.Context, address string) (store.Store, error) {
 	deadline := time.Now().Add(time.Minute)
 	for {
-		s, err := store.Open(ctx, address)
+		s, err := anystore.Open(ctx, address)
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
 			return s, err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
@@ -40,7 +41,7 @@ type crashPoint struct {
 // exitScenarioEnd is the exit code of a scenario that reached its end.
 const exitScenarioEnd = 9
 
-func (m crashPoint) open(ctx context.Context, trace func(string)) (holdfast.Store, error) {
+func (m crashPoint) open(ctx context.Context, trace func(string)) (store.Store, error) {
 	if m.SQLite != "" {
 		return sqlite.Open(ctx, sqlite.Config{Path: m.SQLite, Trace: trace})
 	}
@@ -112,11 +113,11 @@ func lastLine(out []byte) string {
 }
 
 // checkAfterCrash drains the store, runs the integrity check, and looks for everything that was acknowledged.
-func checkAfterCrash(ctx context.Context, s holdfast.Store, path string) error {
+func checkAfterCrash(ctx context.Context, s store.Store, path string) error {
 	if err := drain(ctx, s); err != nil {
 		return err
 	}
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	if err != nil || len(findings) > 0 {
 		return fmt.Errorf("the integrity check: %w %v", err, findings)
 	}
@@ -141,7 +142,7 @@ func checkAfterCrash(ctx context.Context, s holdfast.Store, path string) error {
 
 // checkFeed compares the feed with the jobs: each has one queued event, and one event of its end with the token of its last attempt. A process that exited
 // before it registered its listener has no events.
-func checkFeed(ctx context.Context, s holdfast.Store) error {
+func checkFeed(ctx context.Context, s store.Store) error {
 	for n := 1; n > 0; {
 		var err error
 		if n, err = s.Sequence(ctx, 1000); err != nil {
@@ -160,7 +161,7 @@ func checkFeed(ctx context.Context, s holdfast.Store) error {
 			return err
 		}
 		for _, e := range page.Events {
-			if ends[end{e.Job, e.Token, e.Name}]++; e.Name == holdfast.EventQueued {
+			if ends[end{e.Job, e.Token, e.Name}]++; e.Name == store.EventQueued {
 				queued[e.Job]++
 			}
 		}
@@ -168,7 +169,7 @@ func checkFeed(ctx context.Context, s holdfast.Store) error {
 			break
 		}
 	}
-	jobs, _, err := s.Jobs(ctx, holdfast.Filter{Limit: 200})
+	jobs, _, err := s.Jobs(ctx, store.Filter{Limit: 200})
 	if err != nil || len(queued) == 0 && len(jobs) == 0 {
 		return err
 	}
@@ -176,7 +177,7 @@ func checkFeed(ctx context.Context, s holdfast.Store) error {
 	for _, job := range jobs {
 		name := string(job.State)
 		if job.LastFailure != nil && job.LastFailure.Code == "JOB_EXPIRED" {
-			name = holdfast.EventExpired
+			name = store.EventExpired
 		}
 		if queued[job.ID] != 1 || ends[end{job.ID, job.Token, name}] != 1 {
 			broken = append(broken, fmt.Errorf("job %s is %s with token %d, and the feed has %d queued events and %d events %s of it",
@@ -187,12 +188,12 @@ func checkFeed(ctx context.Context, s holdfast.Store) error {
 }
 
 // checkTrends compares the trends with jobs and attempts: each outcome is counted once, and none that was rolled back.
-func checkTrends(ctx context.Context, s holdfast.Store) error {
-	jobs, _, err := s.Jobs(ctx, holdfast.Filter{Limit: 200})
+func checkTrends(ctx context.Context, s store.Store) error {
+	jobs, _, err := s.Jobs(ctx, store.Filter{Limit: 200})
 	if err != nil {
 		return err
 	}
-	var proved, counted holdfast.Trend
+	var proved, counted store.Trend
 	for _, job := range jobs {
 		if job.State == holdfast.Complete {
 			proved.Complete++ // the scenario retries no complete job
@@ -211,7 +212,7 @@ func checkTrends(ctx context.Context, s holdfast.Store) error {
 				proved.Failed++
 			case a.To == holdfast.Cancelled:
 				proved.Cancelled++
-			case a.Charge == holdfast.ChargeFailure || a.Charge == holdfast.ChargeCrash:
+			case a.Charge == store.ChargeFailure || a.Charge == store.ChargeCrash:
 				proved.Retried++
 			}
 		}
@@ -228,7 +229,7 @@ func checkTrends(ctx context.Context, s holdfast.Store) error {
 }
 
 // checkAcknowledged compares one acknowledgement with the store.
-func checkAcknowledged(ctx context.Context, s holdfast.Store, l line) error {
+func checkAcknowledged(ctx context.Context, s store.Store, l line) error {
 	h, err := s.History(ctx, l.Job)
 	if err != nil {
 		return fmt.Errorf("job %s was acknowledged (%s): %w", l.Job, l.Saw, err)
@@ -256,8 +257,8 @@ func checkAcknowledged(ctx context.Context, s holdfast.Store, l line) error {
 }
 
 // drain promotes, reclaims, expires, claims and settles, as workers do, until every job has ended.
-func drain(ctx context.Context, s holdfast.Store) error {
-	claim := holdfast.Claim{Worker: "drain", Queues: []string{holdfast.DefaultQueue}, Limit: 500, Start: 500, Lease: time.Minute}
+func drain(ctx context.Context, s store.Store) error {
+	claim := store.Claim{Worker: "drain", Queues: []string{holdfast.DefaultQueue}, Limit: 500, Start: 500, Lease: time.Minute}
 	for deadline := time.Now().Add(eventually); time.Now().Before(deadline); sleep(ctx, time.Millisecond) {
 		_, err := s.Promote(ctx, 500)
 		lost, e1 := s.Reclaim(ctx, claim)
@@ -266,9 +267,9 @@ func drain(ctx context.Context, s holdfast.Store) error {
 		if err := errors.Join(err, e1, e2, e3); err != nil {
 			return err
 		}
-		var settlements []holdfast.Settlement
+		var settlements []store.Settlement
 		for _, l := range append(append(lost, expired...), due...) {
-			settlements = append(settlements, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete})
+			settlements = append(settlements, store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete})
 		}
 		answers, err := s.Settle(ctx, settlements)
 		if err := errors.Join(append(answers, err)...); err != nil {

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A scenario calls every operation of a store in a fixed order, and records each acknowledgement in a journal. Its leases expire immediately, so that the
 // next call can reclaim the jobs.
 type scenario struct {
-	store   holdfast.Store
+	store   store.Store
 	journal *journal
 	bulk    int
 	left    atomic.Int64 // number of boundaries until the exit
@@ -69,7 +70,7 @@ func (s *scenario) after(call string, errs ...error) {
 }
 
 func (s *scenario) run(ctx context.Context) {
-	s.after("listen", s.store.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "matrix", Events: []string{"*"}}}}))
+	s.after("listen", s.store.Apply(ctx, store.Change{Listen: []store.Listener{{Name: "matrix", Events: []string{"*"}}}}))
 	s.enqueue(ctx)
 	s.settle(ctx)
 	s.reclaim(ctx)
@@ -98,8 +99,8 @@ func (s *scenario) enqueueDrafts(ctx context.Context, drafts ...holdfast.Draft) 
 	return receipts
 }
 
-func (s *scenario) claim(ctx context.Context, n int) []holdfast.Lease {
-	leases, err := s.store.Claim(ctx, holdfast.Claim{Worker: "scene", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n - 1, Lease: instantly})
+func (s *scenario) claim(ctx context.Context, n int) []store.Lease {
+	leases, err := s.store.Claim(ctx, store.Claim{Worker: "scene", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n - 1, Lease: instantly})
 	s.after("claim", err)
 	if len(leases) != n {
 		s.broken = errors.Join(s.broken, fmt.Errorf("%d jobs were requested and %d claimed", n, len(leases)))
@@ -107,16 +108,16 @@ func (s *scenario) claim(ctx context.Context, n int) []holdfast.Lease {
 	return leases
 }
 
-func settlement(l holdfast.Lease, to holdfast.State) holdfast.Settlement {
-	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
+func settlement(l store.Lease, to holdfast.State) store.Settlement {
+	s := store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
 	if to == holdfast.Queued || to == holdfast.Failed {
-		s.Charge, s.Limit = holdfast.ChargeFailure, 5
+		s.Charge, s.Limit = store.ChargeFailure, 5
 		s.Failure = &holdfast.Failure{Code: "SCENE", Category: "test", Message: "scripted"}
 	}
 	return s
 }
 
-func (s *scenario) send(ctx context.Context, settlements ...holdfast.Settlement) {
+func (s *scenario) send(ctx context.Context, settlements ...store.Settlement) {
 	answers, err := s.store.Settle(ctx, settlements)
 	s.after("settle", append(answers, err)...)
 	for _, a := range settlements {
@@ -131,9 +132,9 @@ func (s *scenario) settle(ctx context.Context) {
 		return
 	}
 	ids := []holdfast.ID{leases[0].ID, leases[1].ID}
-	_, err := s.store.Renew(ctx, []holdfast.Renewal{{Batch: leases[0].Batch, Running: ids}}, instantly)
+	_, err := s.store.Renew(ctx, []store.Renewal{{Batch: leases[0].Batch, Running: ids}}, instantly)
 	s.after("renew", err)
-	answers, err := s.store.Note(ctx, []holdfast.Note{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, Checkpoint: json.RawMessage(`1`)}})
+	answers, err := s.store.Note(ctx, []store.Note{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, Checkpoint: json.RawMessage(`1`)}})
 	s.after("note", append(answers, err)...)
 	waiting := settlement(leases[2], holdfast.Queued)
 	waiting.Delay = instantly
@@ -146,9 +147,9 @@ func (s *scenario) settle(ctx context.Context) {
 // reclaim loses a worker twice: the worker that reclaims its jobs is lost, too.
 func (s *scenario) reclaim(ctx context.Context) {
 	s.claim(ctx, 4)
-	claim := holdfast.Claim{Worker: "other", Limit: 1, Start: 1, Lease: instantly}
+	claim := store.Claim{Worker: "other", Limit: 1, Start: 1, Lease: instantly}
 	for range 2 {
-		var leases []holdfast.Lease
+		var leases []store.Lease
 		var err error
 		for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {
 			leases, err = s.store.Reclaim(ctx, claim)
@@ -159,7 +160,7 @@ func (s *scenario) reclaim(ctx context.Context) {
 			return
 		}
 		lost := settlement(leases[0], holdfast.Queued)
-		lost.Charge = holdfast.ChargeCrash
+		lost.Charge = store.ChargeCrash
 		s.send(ctx, lost)
 	}
 }
@@ -190,8 +191,8 @@ func (s *scenario) operate(ctx context.Context) {
 		s.journal.write(line{Saw: sawCancel, Job: queued[0].ID})
 	}
 	s.edit(ctx)
-	s.after("pause", s.store.Pause(ctx, holdfast.Hold{Kind: "unused", Actor: "scene"}))
-	s.after("resume", s.store.Resume(ctx, holdfast.Hold{Kind: "unused", Actor: "scene"}))
+	s.after("pause", s.store.Pause(ctx, store.Hold{Kind: "unused", Actor: "scene"}))
+	s.after("resume", s.store.Resume(ctx, store.Hold{Kind: "unused", Actor: "scene"}))
 }
 
 // edit changes the arguments, priority and delay of a waiting job.
@@ -201,7 +202,7 @@ func (s *scenario) edit(ctx context.Context) {
 		return
 	}
 	soon, first := time.Duration(0), int16(-3)
-	job, err := s.store.Edit(ctx, holdfast.Edit{Intervention: s.intervention(waiting[0].ID), Patch: json.RawMessage(`{"to":"two"}`), Priority: &first, Delay: &soon})
+	job, err := s.store.Edit(ctx, store.Edit{Intervention: s.intervention(waiting[0].ID), Patch: json.RawMessage(`{"to":"two"}`), Priority: &first, Delay: &soon})
 	if err == nil && !strings.Contains(string(job.Args), "two") {
 		err = fmt.Errorf("it was edited to %s", job.Args)
 	}
@@ -209,22 +210,22 @@ func (s *scenario) edit(ctx context.Context) {
 	s.journal.write(line{Saw: sawEdit, Job: waiting[0].ID})
 }
 
-func (s *scenario) intervention(id holdfast.ID) holdfast.Intervention {
-	return holdfast.Intervention{Job: id, Actor: "scene", Reason: "scripted"}
+func (s *scenario) intervention(id holdfast.ID) store.Intervention {
+	return store.Intervention{Job: id, Actor: "scene", Reason: "scripted"}
 }
 
 // expire lets a job expire.
 func (s *scenario) expire(ctx context.Context) {
 	s.enqueueDrafts(ctx, holdfast.Draft{Kind: "scene", ExpireIn: instantly})
-	var leases []holdfast.Lease
+	var leases []store.Lease
 	var err error
 	for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {
-		leases, err = s.store.Expire(ctx, holdfast.Claim{Worker: "scene", Limit: 10, Lease: instantly})
+		leases, err = s.store.Expire(ctx, store.Claim{Worker: "scene", Limit: 10, Lease: instantly})
 	}
 	s.after("expire", err)
 	for _, l := range leases {
 		end := settlement(l, holdfast.Failed)
-		end.Charge = holdfast.ChargeNothing
+		end.Charge = store.ChargeNone
 		s.send(ctx, end)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A database is the database of a run, with the faults that can be injected into it.
@@ -46,7 +46,7 @@ func prepareDatabase(address, dir string) (*database, error) {
 }
 
 // withDatabase creates a folder and a database, opens the store, calls run, and removes all of them afterwards.
-func (c *Config) withDatabase(ctx context.Context, run func(dir string, db *database, s holdfast.Store) error) error {
+func (c *Config) withDatabase(ctx context.Context, run func(dir string, db *database, s store.Store) error) error {
 	if err := checkPlatform(); err != nil {
 		return err
 	}

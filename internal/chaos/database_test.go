@@ -3,11 +3,11 @@ package chaos
 import (
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // openDatabase gives a test a database and an open store until the test ends.
-func openDatabase(t *testing.T, storeName, dir string) (*database, holdfast.Store) {
+func openDatabase(t *testing.T, storeName, dir string) (*database, store.Store) {
 	t.Helper()
 	db, err := prepareDatabase(storeName, dir)
 	if err != nil {

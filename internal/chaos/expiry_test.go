@@ -9,12 +9,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A worker may claim an expired job before a sweep has found it. The engine must not run it.
 func TestAJobPastItsExpiryIsNotRunAlsoWhenNobodySwept(t *testing.T) {
-	s, err := store.Open(t.Context(), sqliteFile(t))
+	s, err := anystore.Open(t.Context(), sqliteFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,7 @@ func TestAJobPastItsExpiryIsNotRunAlsoWhenNobodySwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := false
-	if err := engine.Handle(e, func(context.Context, *engine.Job[script]) error { ran = true; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	engine.Handle(e, func(context.Context, *engine.Job[script]) error { ran = true; return nil })
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- e.Run(ctx) }()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var events = flag.Int("chaos.events", 100_000, "number of events that a reader of the feed receives")
@@ -32,7 +33,7 @@ func readFeed(t *testing.T, storeName string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "reader", Events: []string{holdfast.EventQueued}}}}); err != nil {
+	if err := s.Apply(ctx, store.Change{Listen: []store.Listener{{Name: "reader", Events: []string{store.EventQueued}}}}); err != nil {
 		t.Fatal(err)
 	}
 	wrote := make(chan error, 1)
@@ -62,7 +63,7 @@ func readFeed(t *testing.T, storeName string) {
 			if e.Seq != kept+1+int64(i) {
 				t.Fatalf("event %d follows %d", e.Seq, kept+int64(i))
 			}
-			if e.Name == holdfast.EventQueued && e.Kind == (script{}).Kind() {
+			if e.Name == store.EventQueued && e.Kind == (script{}).Kind() {
 				if seen[e.Job] {
 					t.Fatalf("job %s was queued twice", e.Job)
 				}
@@ -75,13 +76,13 @@ func readFeed(t *testing.T, storeName string) {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %d events in %v", db.name, len(seen), time.Since(began).Round(time.Millisecond))
-	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
 
 // enqueueJobs enqueues as fast as it can.
-func enqueueJobs(ctx context.Context, s holdfast.Store, jobs int) error {
+func enqueueJobs(ctx context.Context, s store.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 2000))
 		for i := range drafts {

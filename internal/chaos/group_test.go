@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killMemberWorkers(t, "sqlite") }
@@ -24,7 +25,7 @@ func killMemberWorkers(t *testing.T, storeName string) {
 	first := holdfast.NewID()
 	var made []holdfast.ID
 	for range groups {
-		group, err := s.Gather(ctx, holdfast.Group{Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "chaos", Args: []byte(`{"do":"nothing"}`), Queue: "left"}}}})
+		group, err := s.CreateGroup(ctx, holdfast.Group{Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "chaos", Args: []byte(`{"do":"nothing"}`), Queue: "left"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func killMemberWorkers(t *testing.T, storeName string) {
 		if _, err := s.Enqueue(ctx, drafts); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Seal(ctx, group.ID); err != nil {
+		if err := s.SealGroup(ctx, group.ID); err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, group.ID)
@@ -64,13 +65,13 @@ func killMemberWorkers(t *testing.T, storeName string) {
 		expectOnce(ctx, t, s, id)
 	}
 	f.stop(roleWorker, time.Minute)
-	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
 
 // expectOnce waits until a group is settled and expects one outcome event.
-func expectOnce(ctx context.Context, t *testing.T, s holdfast.Store, id holdfast.ID) {
+func expectOnce(ctx context.Context, t *testing.T, s store.Store, id holdfast.ID) {
 	t.Helper()
 	var group holdfast.Group
 	waitFor(t, "the group is settled", func() (settled bool) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Bugs of other job queues that need real processes to test. The rows are those of reliability.md §2.
@@ -24,7 +25,7 @@ import (
 // A fixture is a store with worker processes.
 type fixture struct {
 	t     *testing.T
-	store holdfast.Store
+	store store.Store
 	fleet *fleet
 }
 
@@ -269,7 +270,7 @@ func TestDamagedRowsFailAlone(t *testing.T) {
 			t.Errorf("after %q the job is %s; want failed", damage[i], job.State)
 		}
 	}
-	findings, err := s.store.Audit(t.Context())
+	findings, err := s.store.CheckIntegrity(t.Context())
 	if err != nil || len(findings) == 0 {
 		t.Errorf("the integrity check does not find the damage: %v", err)
 	}

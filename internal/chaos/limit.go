@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Some jobs of every run call a dependency with a limit: at most two may be processing at the same time.
@@ -16,8 +17,8 @@ const (
 )
 
 // placeLimit places the limit.
-func placeLimit(ctx context.Context, s holdfast.Store) error {
-	err := s.Pause(ctx, holdfast.Hold{Dependency: limitedDependency, Source: holdfast.SourceLimit, AtMost: limitedMax, Actor: "chaos", Reason: "two printers"})
+func placeLimit(ctx context.Context, s store.Store) error {
+	err := s.Pause(ctx, store.Hold{Dependency: limitedDependency, Source: store.SourceLimit, AtMost: limitedMax, Actor: "chaos", Reason: "two printers"})
 	if err != nil {
 		return fmt.Errorf("cannot place the limit: %w", err)
 	}
@@ -31,7 +32,7 @@ type leaseInterval struct {
 }
 
 // withinLimit checks that there was no time at which more jobs of the limited dependency were leased than the limit allows.
-func (v *verdict) withinLimit(jobLogs map[holdfast.ID]*jobLog, histories map[holdfast.ID]holdfast.History) {
+func (v *verdict) withinLimit(jobLogs map[holdfast.ID]*jobLog, histories map[holdfast.ID]store.History) {
 	var intervals []leaseInterval
 	for id, d := range jobLogs {
 		for _, c := range d.claims {
@@ -54,7 +55,7 @@ func (v *verdict) withinLimit(jobLogs map[holdfast.ID]*jobLog, histories map[hol
 
 // leaseEnd returns the earliest time at which a lease may have ended: its worker sent a settlement, another process claimed the job, or the history shows the
 // end of the attempt. 0: unknown.
-func (d *jobLog) leaseEnd(c line, h holdfast.History) (end int64) {
+func (d *jobLog) leaseEnd(c line, h store.History) (end int64) {
 	earliest := func(at int64) {
 		if end == 0 || at < end {
 			end = at

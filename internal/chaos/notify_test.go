@@ -19,6 +19,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnSQLite(t *testing.T) {
@@ -89,10 +90,10 @@ func killNotifiers(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
 	db, s := openDatabase(t, storeName, dir)
 	receivers := []*receiver{newReceiver(t), newReceiver(t)}
-	desk := ops.New(s, ops.Config{})
+	operator := ops.New(s, ops.Config{})
 	for i, r := range receivers {
-		_, err := desk.Subscribe(ctx, subscription.Subscription{Name: fmt.Sprint("receiver ", i), Sink: "webhook", Target: r.URL, Events: []string{"failed"},
-			Kinds: []string{"chaos"}, Secrets: []string{"chaos"}}, ops.By{Actor: "chaos"})
+		_, err := operator.Subscribe(ctx, subscription.Subscription{Name: fmt.Sprint("receiver ", i), Sink: "webhook", Target: r.URL, Events: []string{"failed"},
+			Kinds: []string{"chaos"}, Secrets: []string{"chaos"}}, ops.Actor{Name: "chaos"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func killNotifiers(t *testing.T, storeName string) {
 		}
 		r.mu.Unlock()
 	}
-	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 	t.Logf("%s: %d kills, %d events to two receivers", db.name, kills, deliveredEvents)
@@ -147,7 +148,7 @@ func killNotifiers(t *testing.T, storeName string) {
 
 // expectDeliveries expects one delivery for every event and subscription, and no dead letter, because no receiver refused for good. Some deliveries may still
 // be queued: they arrived, and the notifier was killed before it could settle them.
-func expectDeliveries(ctx context.Context, t *testing.T, s holdfast.Store) {
+func expectDeliveries(ctx context.Context, t *testing.T, s store.Store) {
 	t.Helper()
 	counts, err := s.Counts(ctx)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An OverloadReport is the result of an overload run.
@@ -55,7 +56,7 @@ const (
 // Overload measures the peak throughput of a server with a small number of clients, then sends ten times as much. Each request has several jobs, so that the
 // load is mostly work of the server: the clients run on the same machine, and with small requests they would need as much of it as the server.
 func Overload(ctx context.Context, c Config, each int) (report OverloadReport, err error) {
-	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+	err = c.withDatabase(ctx, func(dir string, db *database, s store.Store) error {
 		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
 		defer f.killAll("")
 		if err := f.startServers(ctx, 1); err != nil {
@@ -148,7 +149,7 @@ func (l *load) measure(ctx context.Context, report *OverloadReport, duration tim
 func (l *load) goodput() float64 { return float64(l.each*len(l.taken)) / l.lasted.Seconds() }
 
 // verify compares the store with what was acknowledged: the number of jobs, and one job of each request by its id. Then it runs the integrity check.
-func (r *OverloadReport) verify(ctx context.Context, s holdfast.Store, l *load) error {
+func (r *OverloadReport) verify(ctx context.Context, s store.Store, l *load) error {
 	counts, err := s.Counts(ctx)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (r *OverloadReport) verify(ctx context.Context, s holdfast.Store, l *load) 
 			r.Troubles = append(r.Troubles, fmt.Sprintf("job %s was acknowledged and cannot be read: %v", id, err))
 		}
 	}
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	for _, f := range findings {
 		r.Findings++
 		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))

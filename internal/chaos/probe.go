@@ -56,7 +56,7 @@ func runProber(ctx context.Context, p childSpec, r *recorder) error {
 			return failure.WithCode(errors.New("the gateway is down"), "DEPENDENCY_DOWN")
 		}
 		return nil
-	}, engine.Kind{Dependency: gatewayName, Policy: failure.Policy{MaxAttempts: 50, MaxCrashes: unlimitedCrashes, Backoff: failure.Fixed(50 * time.Millisecond)}})
+	}, engine.KindOptions{Dependency: gatewayName, Policy: failure.Policy{MaxAttempts: 50, MaxCrashes: unlimitedCrashes, Backoff: failure.Fixed(50 * time.Millisecond)}})
 	return e.Run(ctx)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAKilledProbeFreesItsSlotOnSQLite(t *testing.T)     { killProbe(t, "sqlite") }
@@ -79,7 +80,7 @@ func killProbe(t *testing.T, storeName string) {
 	if job, err := s.Job(ctx, prober.Job); err != nil || job.Crashes != 1 {
 		t.Errorf("the killed probe was charged %d crashes: %v", job.Crashes, err)
 	}
-	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 }
@@ -95,7 +96,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 }
 
 // breakerState reads the breaker's state from the store.
-func breakerState(ctx context.Context, t *testing.T, s holdfast.Store) (c breaker.Circuit) {
+func breakerState(ctx context.Context, t *testing.T, s store.Store) (c breaker.Snapshot) {
 	t.Helper()
 	records, err := s.Records(ctx, "breaker")
 	if err != nil {
@@ -112,9 +113,9 @@ func breakerState(ctx context.Context, t *testing.T, s holdfast.Store) (c breake
 }
 
 // processing returns the processing jobs with their tokens.
-func processing(ctx context.Context, t *testing.T, s holdfast.Store) map[holdfast.ID]int {
+func processing(ctx context.Context, t *testing.T, s store.Store) map[holdfast.ID]int {
 	t.Helper()
-	jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: holdfast.Processing})
+	jobs, _, err := s.Jobs(ctx, store.Filter{State: holdfast.Processing})
 	if err != nil {
 		t.Fatal(err)
 	}

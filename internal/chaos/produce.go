@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A producer enqueues jobs in every way, and records each job in its journal only after the store has acknowledged it. Sometimes it cancels or retries a job,
 // as a person would.
 type producer struct {
-	store   holdfast.Store
+	store   store.Store
 	journal *journal
 	random  *rand.Rand
 	first   holdfast.ID
@@ -21,7 +22,7 @@ type producer struct {
 	mine    []holdfast.ID // jobs of this producer that were acknowledged
 }
 
-func runProducer(ctx context.Context, spec childSpec, s holdfast.Store, j *journal) error {
+func runProducer(ctx context.Context, spec childSpec, s store.Store, j *journal) error {
 	r := rand.New(rand.NewPCG(spec.Seed, uint64(spec.N)))
 	p := &producer{store: s, journal: j, random: r, first: spec.First, remote: spec.remote()}
 	for ctx.Err() == nil {
@@ -119,7 +120,7 @@ func (p *producer) cancelOne(ctx context.Context) {
 	}
 	id := p.mine[p.random.IntN(len(p.mine))]
 	from := time.Now().UnixNano()
-	if _, err := p.store.Cancel(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"}); err == nil {
+	if _, err := p.store.Cancel(ctx, store.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"}); err == nil {
 		p.journal.write(line{Saw: sawCancel, From: from, Till: time.Now().UnixNano(), Job: id, Answer: applied})
 		p.journal.sync()
 	}
@@ -127,7 +128,7 @@ func (p *producer) cancelOne(ctx context.Context) {
 
 // retryOne retries a failed job of this run. Other jobs in the store are ignored.
 func (p *producer) retryOne(ctx context.Context) {
-	failed, _, err := p.store.Jobs(ctx, holdfast.Filter{DeadLetters: true, Limit: 5})
+	failed, _, err := p.store.Jobs(ctx, store.Filter{DeadLetters: true, Limit: 5})
 	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !belongsToRun(job, p.first) })
 	if err != nil || len(failed) == 0 {
 		return
@@ -135,7 +136,7 @@ func (p *producer) retryOne(ctx context.Context) {
 	id := failed[p.random.IntN(len(failed))].ID
 	l := line{Saw: sawRetry, From: time.Now().UnixNano(), Job: id, Answer: unknown}
 	p.journal.write(l)
-	_, err = p.store.Retry(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"})
+	_, err = p.store.Retry(ctx, store.Intervention{Job: id, Actor: "chaos", Reason: "chaos test"})
 	if err == nil {
 		l.Till, l.Answer = time.Now().UnixNano(), applied
 		p.journal.write(l)

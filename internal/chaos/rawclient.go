@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // A rawClient is a minimal HTTP client. It needs little CPU, because it runs on the same machine as the server that it overloads. It is not safe for concurrent use.

@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A recorder is a store that records the engine's claims and settlements, and the answers of the store, in a journal.
 type recorder struct {
-	holdfast.Store
+	store.Store
 	journal *journal
 }
 
-func (r *recorder) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Claim(ctx, c) })
+func (r *recorder) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return r.recordClaims(func() ([]store.Lease, error) { return r.Store.Claim(ctx, c) })
 }
 
-func (r *recorder) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Reclaim(ctx, c) })
+func (r *recorder) Reclaim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return r.recordClaims(func() ([]store.Lease, error) { return r.Store.Reclaim(ctx, c) })
 }
 
-func (r *recorder) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return r.recordClaims(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
+func (r *recorder) Expire(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return r.recordClaims(func() ([]store.Lease, error) { return r.Store.Expire(ctx, c) })
 }
 
 // recordClaims records the leases that a call returns.
-func (r *recorder) recordClaims(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
+func (r *recorder) recordClaims(ask func() ([]store.Lease, error)) ([]store.Lease, error) {
 	from := time.Now().UnixNano()
 	leases, err := ask()
 	till := time.Now().UnixNano()
@@ -40,7 +41,7 @@ func (r *recorder) recordClaims(ask func() ([]holdfast.Lease, error)) ([]holdfas
 }
 
 // Settle records every settlement before it sends it, so that the journal has it even if the worker is killed during the call.
-func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (r *recorder) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	from := time.Now().UnixNano()
 	lines := make([]line, 0, len(settlements))
 	for _, s := range settlements {

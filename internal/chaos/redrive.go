@@ -10,6 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A RedriveReport is the result of a redrive during which workers were killed. It is clean when every count after Kills is zero.
@@ -30,7 +31,7 @@ func (r RedriveReport) Clean() bool { return r.Lost+r.Twice+r.Findings == 0 && l
 
 // Redrive creates dead letters, starts a redrive of all of them, and repeatedly kills the workers that carry it out.
 func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err error) {
-	err = c.withDatabase(ctx, func(dir string, db *database, s holdfast.Store) error {
+	err = c.withDatabase(ctx, func(dir string, db *database, s store.Store) error {
 		report = RedriveReport{Store: db.name, Jobs: jobs}
 		first := holdfast.NewID()
 		if err := makeDeadLetters(ctx, s, jobs); err != nil {
@@ -40,8 +41,8 @@ func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err
 		f := &fleet{command: c.Command, spec: childSpec{Store: db.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 		defer f.killAll("")
 		began := time.Now()
-		id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
-			Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "chaos test",
+		id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Spec{
+			Filter: store.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "chaos test",
 		})
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err
 }
 
 // makeDeadLetters creates dead letters.
-func makeDeadLetters(ctx context.Context, s holdfast.Store, jobs int) error {
+func makeDeadLetters(ctx context.Context, s store.Store, jobs int) error {
 	for left := jobs; left > 0; {
 		drafts := make([]holdfast.Draft, min(left, 500))
 		for i := range drafts {
@@ -66,13 +67,13 @@ func makeDeadLetters(ctx context.Context, s holdfast.Store, jobs int) error {
 		if _, err := s.Enqueue(ctx, drafts); err != nil {
 			return err
 		}
-		leases, err := s.Claim(ctx, holdfast.Claim{Worker: "setup", Queues: []string{holdfast.DefaultQueue}, Limit: len(drafts), Start: len(drafts), Lease: time.Minute})
+		leases, err := s.Claim(ctx, store.Claim{Worker: "setup", Queues: []string{holdfast.DefaultQueue}, Limit: len(drafts), Start: len(drafts), Lease: time.Minute})
 		if err != nil {
 			return err
 		}
-		ends := make([]holdfast.Settlement, len(leases))
+		ends := make([]store.Settlement, len(leases))
 		for i, l := range leases {
-			ends[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
+			ends[i] = store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1, Took: time.Millisecond,
 				Failure: &holdfast.Failure{Code: "HTTP_5XX", Category: "dependency", Message: "created for this run", Fingerprint: "chaos-redrive"}}
 		}
 		if _, err := s.Settle(ctx, ends); err != nil {
@@ -84,16 +85,16 @@ func makeDeadLetters(ctx context.Context, s holdfast.Store, jobs int) error {
 }
 
 // killWorkersDuring kills workers at random times until the redrive and every job that it sent have ended.
-func (c *Config) killWorkersDuring(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
+func (c *Config) killWorkersDuring(ctx context.Context, s store.Store, f *fleet, id holdfast.ID) (kills int, err error) {
 	random := rand.New(rand.NewPCG(c.Seed, 1))
 	inj := &injector{fleet: f, random: random, faults: map[string]int{}}
 	if err := f.start(roleWorker, c.Workers); err != nil {
 		return 0, err
 	}
-	desk, before, since := ops.New(s, ops.Config{}), "", time.Now()
+	operator, before, since := ops.New(s, ops.Config{}), "", time.Now()
 	for ctx.Err() == nil {
 		sleep(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
-		r, err := desk.Redrive(ctx, id)
+		r, err := operator.Redrive(ctx, id)
 		if err != nil {
 			return kills, err
 		}
@@ -122,14 +123,14 @@ func (c *Config) killWorkersDuring(ctx context.Context, s holdfast.Store, f *fle
 }
 
 // verify checks that every job is complete in its second generation and was sent once, and runs the integrity check.
-func (r *RedriveReport) verify(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
+func (r *RedriveReport) verify(ctx context.Context, s store.Store, id, first holdfast.ID) error {
 	record := func(count *int, format string, args ...any) {
 		if *count++; len(r.Troubles) < 50 {
 			r.Troubles = append(r.Troubles, fmt.Sprintf(format, args...))
 		}
 	}
 	seen := 0
-	for filter := (holdfast.Filter{Limit: 200}); ; {
+	for filter := (store.Filter{Limit: 200}); ; {
 		page, cursor, err := s.Jobs(ctx, filter)
 		if err != nil {
 			return err
@@ -157,7 +158,7 @@ func (r *RedriveReport) verify(ctx context.Context, s holdfast.Store, id, first 
 	if seen != r.Jobs || tally.Taken != r.Jobs || tally.Complete != r.Jobs {
 		record(&r.Lost, "of %d jobs %d are in the store, and the redrive counts %+v", r.Jobs, seen, tally)
 	}
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	for _, f := range findings {
 		record(&r.Findings, "integrity check: %s: %s %s", f.Rule, f.Job, f.Detail)
 	}

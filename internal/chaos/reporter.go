@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/api"
 )
 
 // roleReporter is the role of a worker as written in other languages: it claims over HTTP and reports outcomes, and the server decides what follows.
@@ -138,7 +138,7 @@ func (r *reporter) outcome(ctx context.Context, l api.Lease, s script) (api.Outc
 	case s.Do == doPanic && l.Failures < 1:
 		o.Outcome, o.Message = api.OutcomeTimedOut, "the script says so"
 		return o, holdfast.Queued
-	case s.Do == doSnooze && l.Interrupts < s.Times:
+	case s.Do == doSnooze && l.Releases < s.Times:
 		o.Outcome, o.Snooze = api.OutcomeSnoozed, s.For
 		return o, holdfast.Queued
 	}

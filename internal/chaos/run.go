@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Config configures a run. Command and Seconds are required.
@@ -144,7 +145,7 @@ func (c *Config) run(ctx context.Context, db *database, dir string) (Report, err
 }
 
 // drain waits until every job of the run has ended. It gives up when nothing has changed for stuckAfter; the verification then reports the stuck jobs.
-func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
+func (c *Config) drain(ctx context.Context, s store.Store, f *fleet) error {
 	before, since := "", time.Now()
 	for ctx.Err() == nil {
 		if err := f.refill(); err != nil { // scripts still end their processes
@@ -175,12 +176,12 @@ func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 }
 
 // describeStuck prints the holds, and for some jobs that have not ended why they do not run.
-func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
+func (c *Config) describeStuck(ctx context.Context, s store.Store) error {
 	service := ops.New(s, ops.Config{})
 	holds, err := s.Holds(ctx)
 	c.logf("holds: %+v (%v)", holds, err)
 	for _, state := range []holdfast.State{holdfast.Processing, holdfast.Queued} {
-		jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: state, Limit: 5})
+		jobs, _, err := s.Jobs(ctx, store.Filter{State: state, Limit: 5})
 		if err != nil {
 			return fmt.Errorf("cannot list the stuck jobs: %w", err)
 		}
@@ -193,8 +194,8 @@ func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
 }
 
 // verify runs the integrity check, verifies the evidence, and adds the results of both to the report.
-func (r *Report) verify(ctx context.Context, s holdfast.Store, e evidence) error {
-	findings, err := s.Audit(ctx)
+func (r *Report) verify(ctx context.Context, s store.Store, e evidence) error {
+	findings, err := s.CheckIntegrity(ctx)
 	if err != nil {
 		return fmt.Errorf("the integrity check failed: %w", err)
 	}
@@ -217,14 +218,14 @@ func (r *Report) verify(ctx context.Context, s holdfast.Store, e evidence) error
 }
 
 // collectEvidence reads all journals, and all jobs of this run with their histories from the store.
-func collectEvidence(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
-	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]holdfast.History{}}
+func collectEvidence(ctx context.Context, s store.Store, f *fleet) (evidence, error) {
+	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]store.History{}}
 	var err error
 	if e.lines, err = readJournals(f.spec.Dir, len(f.all)); err != nil {
 		return e, err
 	}
 	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.spec.First[:]) < 0 })
-	for filter := (holdfast.Filter{Limit: 200}); ; {
+	for filter := (store.Filter{Limit: 200}); ; {
 		page, cursor, err := s.Jobs(ctx, filter)
 		if err != nil {
 			return e, fmt.Errorf("cannot list the jobs: %w", err)
@@ -234,7 +235,7 @@ func collectEvidence(ctx context.Context, s holdfast.Store, f *fleet) (evidence,
 				continue
 			}
 			e.jobs[job.ID] = job
-			if job.Token <= 1 && job.Interrupts+job.Failures+job.Crashes == 0 {
+			if job.Token <= 1 && job.Releases+job.Failures+job.Crashes == 0 {
 				continue
 			}
 			if e.histories[job.ID], err = s.History(ctx, job.ID); err != nil {

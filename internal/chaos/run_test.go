@@ -42,7 +42,7 @@ func runStorm(t *testing.T, store string, seconds int) {
 
 func TestTheCommandPrintsOneLineOfJSON(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "chaos", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the command: %v\n%s", err, out)
 	}
 	var stderr bytes.Buffer

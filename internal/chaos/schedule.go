@@ -29,7 +29,7 @@ func runScheduler(ctx context.Context, p childSpec, r *recorder) error {
 	if err != nil {
 		return err
 	}
-	engine.Handle(e, func(context.Context, *engine.Job[slotScript]) error { return nil }, engine.Kind{})
+	engine.Handle(e, func(context.Context, *engine.Job[slotScript]) error { return nil }, engine.KindOptions{})
 	if err := e.Run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}

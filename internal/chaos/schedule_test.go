@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestTwentySchedulersMakeOneJobPerSlotOnSQLite(t *testing.T)     { runSchedulers(t, "sqlite") }
@@ -25,9 +26,9 @@ const slots = 12
 func runSchedulers(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
 	db, s := openDatabase(t, storeName, dir)
-	desk := ops.New(s, ops.Config{})
-	_, err := desk.SetSchedule(ctx, schedule.Schedule{Name: "chaos", Every: time.Second, Missed: schedule.All, Most: 1000,
-		Draft: holdfast.Draft{Kind: slotScript{}.Kind()}}, ops.By{Actor: "chaos"})
+	operator := ops.New(s, ops.Config{})
+	_, err := operator.SetSchedule(ctx, schedule.Schedule{Name: "chaos", Every: time.Second, Missed: schedule.All, Most: 1000,
+		Draft: holdfast.Draft{Kind: slotScript{}.Kind()}}, ops.Actor{Name: "chaos"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +63,16 @@ func runSchedulers(t *testing.T, storeName string) {
 			t.Errorf("slot %v is followed by %v: expected one job per slot, one second apart", made[i-1], made[i])
 		}
 	}
-	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
 	t.Logf("%s: %d slots, %d processes", db.name, len(made), len(f.all))
 }
 
 // slotsOf returns the slots that have a job, in order.
-func slotsOf(t *testing.T, s holdfast.Store) (all []time.Time) {
+func slotsOf(t *testing.T, s store.Store) (all []time.Time) {
 	t.Helper()
-	jobs, _, err := s.Jobs(t.Context(), holdfast.Filter{Kind: slotScript{}.Kind(), Limit: 200})
+	jobs, _, err := s.Jobs(t.Context(), store.Filter{Kind: slotScript{}.Kind(), Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}

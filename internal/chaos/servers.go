@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/client"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // roleServer is the role of a server. Its number follows.
@@ -48,7 +48,7 @@ const serverPolicy = `defaults:
 `
 
 // openStore opens the store directly, or through the servers.
-func (p childSpec) openStore(ctx context.Context) (holdfast.Store, error) {
+func (p childSpec) openStore(ctx context.Context) (store.Store, error) {
 	if !p.remote() {
 		return openWithRetry(ctx, p.Store)
 	}
@@ -59,8 +59,8 @@ func (p childSpec) openStore(ctx context.Context) (holdfast.Store, error) {
 	return c.Store(), nil
 }
 
-func (p childSpec) client() (*api.Client, error) {
-	return api.Dial("http://"+p.Servers[0], api.Config{HTTP: &http.Client{Transport: newRoundRobin(p.Servers)}})
+func (p childSpec) client() (*client.Client, error) {
+	return client.Dial("http://"+p.Servers[0], client.Config{HTTP: &http.Client{Transport: newRoundRobin(p.Servers)}})
 }
 
 // A roundRobin is an HTTP transport that sends each request to the next server.

@@ -16,7 +16,7 @@ var farSeconds = flag.Int("chaos.far", 10, "how long servers are killed on each 
 func command(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "chaos", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the command: %v\n%s", err, out)
 	}
 	return binary

@@ -12,5 +12,5 @@ var gracefulSignals = []os.Signal{os.Interrupt}
 var sigKill, sigStop, sigCont, sigTerm = os.Kill, os.Kill, os.Kill, os.Kill
 
 func checkPlatform() error {
-	return errors.New("holdfast chaos needs POSIX signals, which this system does not have: run it on Linux or macOS")
+	return errors.New("chaos needs POSIX signals, which this system does not have: run it on Linux or macOS")
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 // A limit on the file size simulates a full disk without the right to mount one. (make powerloss mounts one.)
@@ -47,7 +48,7 @@ func runFull(ctx context.Context, path string) error {
 		return err
 	}
 	unlimited := limit.Cur
-	s, err := store.Open(ctx, path)
+	s, err := anystore.Open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func runFull(ctx context.Context, path string) error {
 	return checkStore(ctx, s, append(acked, receipts[0].ID))
 }
 
-func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, error) {
+func enqueueUntilRefused(ctx context.Context, s store.Store) ([]holdfast.ID, error) {
 	var acked []holdfast.ID
 	for range 10_000 {
 		receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "full", Args: []byte(`"` + strings.Repeat("words ", 800) + `"`)}})
@@ -85,13 +86,13 @@ func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, 
 }
 
 // checkStore checks that every acknowledged job is in the store and that the integrity check has no findings.
-func checkStore(ctx context.Context, s holdfast.Store, acked []holdfast.ID) error {
+func checkStore(ctx context.Context, s store.Store, acked []holdfast.ID) error {
 	for _, id := range acked {
 		if _, err := s.Job(ctx, id); err != nil {
 			return fmt.Errorf("job %s was acknowledged: %w", id, err)
 		}
 	}
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	if err != nil || len(findings) > 0 {
 		return fmt.Errorf("the integrity check: %w %v", err, findings)
 	}
@@ -101,7 +102,7 @@ func checkStore(ctx context.Context, s holdfast.Store, acked []holdfast.ID) erro
 // Another process holds the write lock most of the time (solid_queue#133, #309, #385; reliability.md §2 row 65).
 func TestALockHeldByAnotherProcessLosesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	s, err := store.Open(t.Context(), path)
+	s, err := anystore.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

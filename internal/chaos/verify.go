@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // evidence is everything that is known about a run after its end: the journals and the content of the store.
 type evidence struct {
 	lines     []line
 	jobs      map[holdfast.ID]holdfast.Job
-	histories map[holdfast.ID]holdfast.History // of jobs with more than one attempt
+	histories map[holdfast.ID]store.History // of jobs with more than one attempt
 	kills     []kill
 }
 
@@ -177,7 +178,7 @@ func (v *verdict) fencedOff(d *jobLog) {
 }
 
 // inTime checks that no job was claimed before it was due, by the store's clock.
-func (v *verdict) inTime(job holdfast.Job, d *jobLog, h holdfast.History) {
+func (v *verdict) inTime(job holdfast.Job, d *jobLog, h store.History) {
 	for _, c := range d.claims {
 		for _, r := range d.receipts {
 			due := job.CreatedAt.Add(r.Delay)
@@ -191,12 +192,12 @@ func (v *verdict) inTime(job holdfast.Job, d *jobLog, h holdfast.History) {
 }
 
 // kept checks that every acknowledged settlement that returned a job to its queue is in the job's history, with the requested delay.
-func (v *verdict) kept(job holdfast.Job, d *jobLog, h holdfast.History) {
+func (v *verdict) kept(job holdfast.Job, d *jobLog, h store.History) {
 	for _, a := range d.answers {
 		if a.Answer != applied || a.To != holdfast.Queued {
 			continue
 		}
-		i := slices.IndexFunc(h.Attempts, func(r holdfast.Attempt) bool { return r.Token == a.Token && !r.Late })
+		i := slices.IndexFunc(h.Attempts, func(r store.Attempt) bool { return r.Token == a.Token && !r.Late })
 		if i < 0 {
 			v.record(&v.lost, true, "the return of job %s to its queue with token %d was acknowledged, and its history has no record of it", job.ID, a.Token)
 			continue

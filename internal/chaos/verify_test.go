@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A jobRun is the evidence of a run with one job. A test changes it to violate a guarantee.
@@ -20,8 +21,8 @@ func validRun() *jobRun {
 	id := holdfast.NewID()
 	args, _ := json.Marshal(script{Do: doNothing})
 	t := &jobRun{id: id, job: holdfast.Job{ID: id, Kind: "chaos", Args: args, State: holdfast.Complete, Token: 2, Generation: 1, CreatedAt: at, FinishedAt: at.Add(9 * time.Second)}}
-	t.histories = map[holdfast.ID]holdfast.History{id: {Attempts: []holdfast.Attempt{
-		{Job: id, Token: 1, Generation: 1, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, EndedAt: at.Add(2 * time.Second), DueAt: at.Add(3 * time.Second)},
+	t.histories = map[holdfast.ID]store.History{id: {Attempts: []store.Attempt{
+		{Job: id, Token: 1, Generation: 1, To: holdfast.Queued, Charge: store.ChargeRelease, EndedAt: at.Add(2 * time.Second), DueAt: at.Add(3 * time.Second)},
 	}}}
 	t.see(line{Saw: sawReceipt, From: 1, Till: 2, Delay: time.Second})
 	t.see(line{Saw: sawClaim, From: 3, Till: 4, Token: 1, Generation: 1, AsOf: at.Add(time.Second)})

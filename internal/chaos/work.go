@@ -13,6 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // unlimitedCrashes is a maximum of crashes that no job reaches because its workers are killed.
@@ -22,7 +23,7 @@ const unlimitedCrashes = 100_000
 func runWorker(ctx context.Context, p childSpec, r *recorder) error {
 	e, err := engine.New(r, engine.Config{
 		Name: fmt.Sprintf("chaos-%d", p.N), Queues: []string{holdfast.DefaultQueue, "left", "right"},
-		Slots: 8, Lease: p.Lease, Grace: 300 * time.Millisecond, Patience: 200 * time.Millisecond, Poll: 200 * time.Millisecond,
+		Slots: 8, Lease: p.Lease, Grace: 300 * time.Millisecond, AbandonAfter: 200 * time.Millisecond, Poll: 200 * time.Millisecond,
 		// The run tests the limit of this dependency. A breaker and a budget would only make the run longer.
 		Dependencies: map[string]engine.Dependency{limitedDependency: {Breaker: breaker.Config{Disabled: true}, NoBudget: true}},
 		Timeout:      10 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
@@ -33,13 +34,13 @@ func runWorker(ctx context.Context, p childSpec, r *recorder) error {
 	innocent := policy(unlimitedCrashes)
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[script]) error {
 		return r.runScript(ctx, job.Lease, job.Args)
-	}, engine.Kind{Policy: innocent})
+	}, engine.KindOptions{Policy: innocent})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[hangScript]) error {
 		return r.runScript(ctx, job.Lease, job.Args.script)
-	}, engine.Kind{Policy: innocent, Timeout: 300 * time.Millisecond})
+	}, engine.KindOptions{Policy: innocent, Timeout: 300 * time.Millisecond})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[poisonScript]) error {
 		return r.runScript(ctx, job.Lease, job.Args.script)
-	}, engine.Kind{Policy: policy(3)})
+	}, engine.KindOptions{Policy: policy(3)})
 	err = e.Run(ctx)
 	if err != nil && ctx.Err() != nil { // stopped while the database was down: its jobs are reclaimed
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -58,7 +59,7 @@ func policy(crashes int) failure.Policy {
 }
 
 // runScript records the start in the journal and runs the script.
-func (r *recorder) runScript(ctx context.Context, l *holdfast.Lease, s script) error {
+func (r *recorder) runScript(ctx context.Context, l *store.Lease, s script) error {
 	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
 	switch {
 	case s.Do == doSleep:
@@ -75,7 +76,7 @@ func (r *recorder) runScript(ctx context.Context, l *holdfast.Lease, s script) e
 	case s.Do == doWait && l.Crashes < 1:
 		<-ctx.Done()
 		return context.Cause(ctx)
-	case s.Do == doSnooze && l.Interrupts < s.Times:
+	case s.Do == doSnooze && l.Releases < s.Times:
 		return failure.Snooze(s.For)
 	case s.Do == doExit && l.Crashes < 1, s.Do == doPoison:
 		os.Exit(exitKilled)

@@ -41,7 +41,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "probe-charged", Breaks: "a failed probe that is blamed on the dependency costs the job nothing",
-		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
+		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
 		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
 	},
 	{

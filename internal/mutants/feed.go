@@ -35,7 +35,7 @@ var feedMutants = []Mutant{
 	},
 	{
 		Name: "purge-ignores-forever", Breaks: "-1 keeps for ever (river PR#1389 deleted everything)",
-		Patches: []Patch{{"retention.go", "return r.Name, r.For >= 0 && !t", "return r.Name, !t"}},
+		Patches: []Patch{{"store/retention.go", "return r.Name, r.For >= 0 && !t", "return r.Name, !t"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/purge", "./store/sqlite"},
 	},
 	{

@@ -171,7 +171,7 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "crash-spends-an-attempt", Breaks: "a lost worker does not count as a failed attempt (asynq#1015)",
-		Patches: []Patch{{"failure/decide.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: limit,"}},
+		Patches: []Patch{{"failure/decide.go", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeCrash, Limit: limit,", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: limit,"}},
 		Test:    []string{"-run", "TestEveryEventHasItsVerdict", "./failure"},
 	},
 }

@@ -24,8 +24,8 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "misspelled-filter-selects-all", Breaks: "an unknown parameter is refused",
-		Patches: []Patch{{"api/param.go", "if !slices.Contains(known, name) {", "if name == \"\" && !slices.Contains(known, name) {"}},
-		Test:    []string{"-run", "TestParametersAreReadStrictly", "./api"},
+		Patches: []Patch{{"internal/api/param.go", "if !slices.Contains(known, name) {", "if name == \"\" && !slices.Contains(known, name) {"}},
+		Test:    []string{"-run", "TestParametersAreReadStrictly", "./internal/api"},
 	},
 	{
 		Name: "reports-move-no-breaker", Breaks: "reports of remote workers count for breakers like local attempts",
@@ -49,8 +49,8 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "only-the-name-is-checked", Breaks: "an address is checked when the connection is made, after the name was resolved (DNS rebinding)",
-		Patches: []Patch{{"safehttp/safehttp.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
-		Test:    []string{"-run", "TestASecondDNSAnswerIsCheckedToo|TestNoNameReachesAPrivateAddress", "./safehttp"},
+		Patches: []Patch{{"internal/safehttp/safehttp.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
+		Test:    []string{"-run", "TestASecondDNSAnswerIsCheckedToo|TestNoNameReachesAPrivateAddress", "./internal/safehttp"},
 	},
 	{
 		Name: "first-key-locks-nothing", Breaks: "a server without keys requires them as soon as there is one",

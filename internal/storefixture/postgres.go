@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -35,7 +36,7 @@ func Postgres(t testing.TB) *storetest.Subject { return PostgresAt(t, pgtest.Dat
 // PostgresAt makes a store in an empty database.
 func PostgresAt(t testing.TB, url string) *storetest.Subject {
 	d := &database{TB: t, url: url}
-	store := d.open()
+	db := d.open()
 	conn, err := pgx.Connect(context.Background(), d.url)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func PostgresAt(t testing.TB, url string) *storetest.Subject {
 	d.run(fixedClock)
 	d.wipe = d.deletes()
 	return &storetest.Subject{
-		Store: store, Reopen: d.open, Corrupt: d.corrupt, Begin: d.begin,
+		Store: db, Reopen: d.open, Corrupt: d.corrupt, Begin: d.begin,
 		Advance: func(by time.Duration) {
 			d.run(fmt.Sprintf("UPDATE fixed_clock SET at = at + interval '%d microseconds'", by.Microseconds()))
 		},
@@ -60,13 +61,13 @@ func (d *database) run(text string) {
 	}
 }
 
-func (d *database) open() holdfast.Store {
-	store, err := postgres.Open(context.Background(), postgres.Config{URL: d.url})
+func (d *database) open() store.Store {
+	db, err := postgres.Open(context.Background(), postgres.Config{URL: d.url})
 	if err != nil {
 		d.Fatalf("open: %v", err)
 	}
-	d.Cleanup(func() { _ = store.Close() })
-	return store
+	d.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // deletes returns the statements that empty every table except the lanes, which stores may cache, and that reset the feed.

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // a different driver than the store uses, as an application might have
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -32,7 +33,7 @@ type file struct {
 func SQLite(t testing.TB) *storetest.Subject {
 	f := &file{TB: t, path: filepath.Join(t.TempDir(), "jobs.db")}
 	f.now.Store(time.Date(2031, 5, 17, 9, 0, 0, 0, time.UTC).UnixMicro())
-	store := f.open()
+	backend := f.open()
 	db, err := sql.Open("sqlite", "file:"+f.path+"?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=synchronous(0)")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func SQLite(t testing.TB) *storetest.Subject {
 	f.db = db
 	f.wipe = f.deletes()
 	return &storetest.Subject{
-		Store: store, Reopen: f.open, Corrupt: f.corrupt, Begin: f.begin,
+		Store: backend, Reopen: f.open, Corrupt: f.corrupt, Begin: f.begin,
 		Advance: func(d time.Duration) { f.now.Add(d.Microseconds()) },
 		Wipe: func() {
 			if _, err := f.db.Exec(f.wipe); err != nil {
@@ -51,13 +52,13 @@ func SQLite(t testing.TB) *storetest.Subject {
 	}
 }
 
-func (f *file) open() holdfast.Store {
-	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: f.path, Clock: func() time.Time { return time.UnixMicro(f.now.Load()).UTC() }})
+func (f *file) open() store.Store {
+	backend, err := sqlite.Open(context.Background(), sqlite.Config{Path: f.path, Clock: func() time.Time { return time.UnixMicro(f.now.Load()).UTC() }})
 	if err != nil {
 		f.Fatalf("open: %v", err)
 	}
-	f.Cleanup(func() { _ = store.Close() })
-	return store
+	f.Cleanup(func() { _ = backend.Close() })
+	return backend
 }
 
 // deletes returns the statements that empty every table except the lanes, which stores may cache.

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 )
 
 // Config lists the programs that jobs may run.
@@ -20,7 +21,7 @@ type Config struct {
 	Programs map[string]Program
 	// Patience is how long a program may take to end after SIGTERM before it is killed; 3 s when zero. Keep it below the engine's Patience.
 	Patience time.Duration
-	Policy   failure.Policy // of the kind; zero fields as engine.Kind.Policy
+	Policy   failure.Policy // of the kind; zero fields as engine.KindOptions.Policy
 }
 
 // A Program is a program that jobs may run. Only Path is required.
@@ -75,13 +76,14 @@ func Register(e *engine.Engine, cfg Config) error {
 			problems = append(problems, fmt.Errorf("program %q: %w", name, err))
 		}
 		probe := holdfast.Draft{Kind: name}
-		problems = append(problems, refuse(probe.Prepare() != nil, "program %q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName))
+		problems = append(problems, refuse(probe.Prepare() != nil, "program %q: use 1 to %d letters, digits and _ - . : /", name, check.MaxName))
 		r.programs[name], longest = p, max(longest, p.Timeout)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	return engine.HandleRaw(e, Kind, r.work, engine.Kind{Timeout: longest + 2*r.patience + 10*time.Second, Policy: cfg.Policy})
+	engine.HandleRaw(e, Kind, r.work, engine.KindOptions{Timeout: longest + 2*r.patience + 10*time.Second, Policy: cfg.Policy})
+	return nil
 }
 
 // prepare sets the defaults and validates the rest.
@@ -117,5 +119,5 @@ func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil
 	}
-	return kind.Refuse(format, args...)
+	return jobkind.Refuse(format, args...)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 )
 
 // Kind is the name of the kind.
@@ -53,7 +53,7 @@ func Prepare(d *holdfast.Draft) error {
 }
 
 func read(args json.RawMessage) (c Command, err error) {
-	if err := kind.Read(Kind, args, &c); err != nil {
+	if err := jobkind.Read(Kind, args, &c); err != nil {
 		return c, err
 	}
 	size, null := 0, false
@@ -188,7 +188,7 @@ func (p Program) failed(ctx context.Context, err error, r Result) error {
 			message = exit.String()
 		}
 		code := exit.ExitCode()
-		err = failure.ExitError(code, errors.New(message))
+		err = &failure.ExitError{Code: code, Err: errors.New(message)}
 		if code < 0 {
 			err = failure.With(err, "signal", exit.String())
 		}

@@ -20,8 +20,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 	"github.com/holdfastdev/holdfast/kind/execjob"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -43,18 +44,18 @@ func script(t *testing.T, text string) string {
 // A harness is a real store and a real engine, in real time.
 type harness struct {
 	*testing.T
-	store  holdfast.Store
+	store  store.Store
 	engine *engine.Engine
 }
 
 func build(t *testing.T, programs map[string]execjob.Program) *harness {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	e, err := engine.New(store, engine.Config{Log: slog.New(slog.DiscardHandler), Poll: 20 * time.Millisecond, Grace: 10 * time.Millisecond, Lease: 6 * time.Second})
+	t.Cleanup(func() { _ = db.Close() })
+	e, err := engine.New(db, engine.Config{Log: slog.New(slog.DiscardHandler), Poll: 20 * time.Millisecond, Grace: 10 * time.Millisecond, Lease: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +71,12 @@ func build(t *testing.T, programs map[string]execjob.Program) *harness {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &harness{t, store, e}
+	return &harness{t, db, e}
 }
 
 func (p *harness) enqueue(c execjob.Command) holdfast.ID {
 	p.Helper()
-	receipt, err := holdfast.Enqueue(p.Context(), kind.Prepared(p.store, execjob.Prepare), c)
+	receipt, err := holdfast.Enqueue(p.Context(), jobkind.Preparing(p.store, execjob.Prepare), c)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestAProgramEndsWhenItsJobIsCancelledAndWhenTheWorkerStops(t *testing.T) {
 	text := `sh -c 'echo $$ >"$1.new"; mv "$1.new" "$1"; while :; do sleep 1; done' x "$1" & wait`
 	for what, end := range map[string]func(p *harness, id holdfast.ID){
 		"cancelled": func(p *harness, id holdfast.ID) {
-			if _, err := p.store.Cancel(p.Context(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+			if _, err := p.store.Cancel(p.Context(), store.Intervention{Job: id, Actor: "ada"}); err != nil {
 				p.Fatal(err)
 			}
 		},

@@ -16,10 +16,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/safehttp"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Config configures which addresses may be called. The zero value allows public addresses on ports 80 and 443, with secrets from the environment.
@@ -35,7 +36,7 @@ type Config struct {
 	Secret func(name, host string) (string, error)
 	// Dependencies maps hosts to names of dependencies. A host that is not in it is a dependency under its own name.
 	Dependencies Dependencies
-	// Policy is the policy of the kind; see engine.Kind.Policy.
+	// Policy is the policy of the kind; see engine.KindOptions.Policy.
 	Policy failure.Policy
 	// Lookup resolves host names; the system resolver when nil.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -80,7 +81,8 @@ func Register(e *engine.Engine, cfg Config) error {
 		return err
 	}
 	c := &caller{cfg, g}
-	return engine.HandleRaw(e, Kind, c.work, engine.Kind{Timeout: MaxTimeout + 10*time.Second, Policy: cfg.Policy})
+	engine.HandleRaw(e, Kind, c.work, engine.KindOptions{Timeout: MaxTimeout + 10*time.Second, Policy: cfg.Policy})
+	return nil
 }
 
 // work makes one attempt.
@@ -92,7 +94,7 @@ func (c *caller) work(ctx context.Context, job *engine.Raw) error {
 	s := &secrets{find: c.cfg.Secret, host: originOf(target)}
 	// The dependency is derived from the address that is called, not from the job: its address may have been edited.
 	host := c.cfg.Dependencies.of(target)
-	job.Calls(host)
+	job.SetDependency(host)
 	answer, err := c.call(ctx, job, r, target, s)
 	if err != nil {
 		err = failure.On(err, host)
@@ -133,7 +135,7 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 }
 
 // build creates the HTTP request, with secrets in place of their references.
-func (r Request) build(ctx context.Context, lease *holdfast.Lease, target *url.URL, s *secrets) (*http.Request, error) {
+func (r Request) build(ctx context.Context, lease *store.Lease, target *url.URL, s *secrets) (*http.Request, error) {
 	to := *target
 	query, err := s.put(to.RawQuery, url.QueryEscape)
 	if err != nil {
@@ -205,7 +207,7 @@ func (r Request) keep(answer *http.Response, text string, more bool, s *secrets)
 	}
 	for {
 		kept.write(text)
-		if written, err := json.Marshal(kept); err == nil && len(written) <= holdfast.MaxArgs || text == "" {
+		if written, err := json.Marshal(kept); err == nil && len(written) <= check.MaxArgs || text == "" {
 			return kept
 		}
 		text, kept.Truncated = text[:len(text)*3/4], true
@@ -230,12 +232,10 @@ func (k *Response) write(text string) {
 // unexpectedStatus returns the error of a response whose status is not expected.
 func unexpectedStatus(answer *http.Response) error {
 	status := answer.StatusCode
-	date, _ := http.ParseTime(answer.Header.Get("Date"))
-	if date.IsZero() {
-		date = time.Now()
-	}
+	answered := failure.NewHTTPError(status, answer.Header, nil)
 	because := func(text string) error {
-		return failure.HTTPErrorAt(status, answer.Header.Get("Retry-After"), date, errors.New(text))
+		answered.Err = errors.New(text)
+		return answered
 	}
 	switch {
 	case status < 300:
@@ -244,7 +244,7 @@ func unexpectedStatus(answer *http.Response) error {
 		return failure.NeverRetry(failure.WithCode(because("the address redirects: use the new address, or set redirects to the number to follow"), "HTTP_4XX"))
 	}
 	err := because("the receiver answered with an error")
-	if after, ok := failure.ParseRetryAfter(answer.Header.Get("Retry-After"), date); ok && after > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+	if answered.RetryAfter > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		err = failure.Throttled(err, 0)
 	}
 	return err

@@ -52,8 +52,8 @@ func TestAFailingReceiverIsCalledUntilItAnswersWithTheSameIdempotencyKey(t *test
 	if fmt.Sprint(codes) != "[HTTP_5XX NETWORK_ERROR NETWORK_ERROR DEPENDENCY_DOWN RATE_LIMITED]" {
 		t.Error(codes)
 	}
-	if job.Failures != 4 || job.Interrupts != 1 {
-		t.Errorf("an answer 429 with Retry-After spends no attempt: %d failures, %d interrupts", job.Failures, job.Interrupts)
+	if job.Failures != 4 || job.Releases != 1 {
+		t.Errorf("an answer 429 with Retry-After spends no attempt: %d failures, %d interrupts", job.Failures, job.Releases)
 	}
 	if host := r.Listener.Addr().String(); job.Dependency != host {
 		t.Errorf("its dependency is %q", job.Dependency)

@@ -19,8 +19,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 	"github.com/holdfastdev/holdfast/kind/httpjob"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -97,7 +98,7 @@ func stuck(_ http.ResponseWriter, r *http.Request) {
 type harness struct {
 	*testing.T
 	path  string
-	store holdfast.Store
+	store store.Store
 	gate  holdfast.Enqueuer
 
 	mu  sync.Mutex
@@ -130,15 +131,15 @@ func build(t *testing.T, change func(*httpjob.Config), receivers ...*receiver) *
 func buildIn(t *testing.T, change func(*httpjob.Config), how engine.Config) *harness {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	p := &harness{T: t, path: path, store: store, gate: kind.Prepared(store, httpjob.Prepare)}
+	t.Cleanup(func() { _ = db.Close() })
+	p := &harness{T: t, path: path, store: db, gate: jobkind.Preparing(db, httpjob.Prepare)}
 	log := slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	how.Log, how.Poll = log, 20*time.Millisecond
-	e, err := engine.New(store, how)
+	e, err := engine.New(db, how)
 	if err != nil {
 		t.Fatal(err)
 	}

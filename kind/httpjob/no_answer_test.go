@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/safehttp"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 )
 
 // A client must not find out which internal names exist: an unknown name gives the same error as one with a blocked address.

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/kind"
-	"github.com/holdfastdev/holdfast/safehttp"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 )
 
 // Kind is the name of the kind.
@@ -132,7 +132,7 @@ func (m Dependencies) Prepare(d *holdfast.Draft) error {
 	}
 	host := m.of(target)
 	if d.Dependency != "" && d.Dependency != host {
-		return kind.Refuse("dependency %.60q: a job of kind http depends on the host that it calls, %s; leave the dependency out", d.Dependency, host)
+		return jobkind.Refuse("dependency %.60q: a job of kind http depends on the host that it calls, %s; leave the dependency out", d.Dependency, host)
 	}
 	d.Dependency = host
 	return nil
@@ -145,7 +145,7 @@ func (m Dependencies) Check() error {
 		probe := holdfast.Draft{Kind: Kind, Dependency: name}
 		host := strings.TrimPrefix(pattern, "*.")
 		if host == "" || host != strings.ToLower(host) || strings.ContainsAny(host, "*/@ ") || name == "" || probe.Prepare() != nil {
-			problems = append(problems, kind.Refuse("%.60q=%.60q: give a host in lower case (host, host:port or *.host) and a name of letters, digits and _ - . : /", pattern, name))
+			problems = append(problems, jobkind.Refuse("%.60q=%.60q: give a host in lower case (host, host:port or *.host) and a name of letters, digits and _ - . : /", pattern, name))
 		}
 	}
 	return errors.Join(problems...)
@@ -171,7 +171,7 @@ func (m Dependencies) of(u *url.URL) string {
 
 // read decodes and validates arguments.
 func read(args json.RawMessage) (r Request, target *url.URL, err error) {
-	if err := kind.Read(Kind, args, &r); err != nil {
+	if err := jobkind.Read(Kind, args, &r); err != nil {
 		return r, nil, err
 	}
 	target, err = r.target()
@@ -191,15 +191,15 @@ func (r Request) target() (*url.URL, error) {
 	u, err := lenient.Check(r.URL)
 	switch {
 	case err != nil && !errors.Is(err, safehttp.ErrBlocked):
-		return nil, kind.Refuse("url: %v", err)
+		return nil, jobkind.Refuse("url: %v", err)
 	case u.Fragment != "":
-		return nil, kind.Refuse("url: it has a part after #, which is never sent: leave it out")
+		return nil, jobkind.Refuse("url: it has a part after #, which is never sent: leave it out")
 	case len(r.URL) > maxValue:
-		return nil, kind.Refuse("url: it has %d bytes; the limit is %d", len(r.URL), maxValue)
+		return nil, jobkind.Refuse("url: it has %d bytes; the limit is %d", len(r.URL), maxValue)
 	}
 	before, _, _ := strings.Cut(r.URL, "?")
 	if strings.Contains(before, "${") || strings.Contains(before, "$%7B") {
-		return nil, kind.Refuse("url: a secret before the question mark: put it into the query or into a header")
+		return nil, jobkind.Refuse("url: a secret before the question mark: put it into the query or into a header")
 	}
 	return u, checkReferences("url", u.RawQuery)
 }
@@ -211,16 +211,16 @@ func (r Request) checkMethod() error {
 	switch method := r.method(); method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		if (method == http.MethodGet || method == http.MethodHead) && r.sends() {
-			problems = append(problems, kind.Refuse("method %s with a body: use POST, PUT or PATCH", method))
+			problems = append(problems, jobkind.Refuse("method %s with a body: use POST, PUT or PATCH", method))
 		}
 	default:
-		problems = append(problems, kind.Refuse("method %.20q: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", r.Method))
+		problems = append(problems, jobkind.Refuse("method %.20q: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", r.Method))
 	}
 	if r.Body != "" && len(r.JSON) > 0 {
-		problems = append(problems, kind.Refuse("both body and json: give one"))
+		problems = append(problems, jobkind.Refuse("both body and json: give one"))
 	}
 	if strings.Contains(r.Body, "${secret:") || strings.Contains(string(r.JSON), "${secret:") {
-		problems = append(problems, kind.Refuse("a secret in the body: put it into a header or into the query"))
+		problems = append(problems, jobkind.Refuse("a secret in the body: put it into a header or into the query"))
 	}
 	return errors.Join(problems...)
 }
@@ -246,20 +246,20 @@ var connectionHeaders = map[string]bool{
 func (r Request) checkHeaders() error {
 	var problems []error
 	if len(r.Headers) > maxHeaders || len(r.KeepHeaders) > maxHeaders {
-		problems = append(problems, kind.Refuse("%d headers, and %d to keep: the limit is %d", len(r.Headers), len(r.KeepHeaders), maxHeaders))
+		problems = append(problems, jobkind.Refuse("%d headers, and %d to keep: the limit is %d", len(r.Headers), len(r.KeepHeaders), maxHeaders))
 	}
 	seen := make(map[string]bool)
 	for name, value := range r.Headers {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !token.MatchString(name):
-			problems = append(problems, kind.Refuse("header %.40q: its name may contain letters, digits and -", name))
+			problems = append(problems, jobkind.Refuse("header %.40q: its name may contain letters, digits and -", name))
 		case connectionHeaders[canonical]:
-			problems = append(problems, kind.Refuse("header %s: it belongs to the connection; leave it out", name))
+			problems = append(problems, jobkind.Refuse("header %s: it belongs to the connection; leave it out", name))
 		case seen[canonical]:
-			problems = append(problems, kind.Refuse("header %s: it is given twice; keep one", canonical))
+			problems = append(problems, jobkind.Refuse("header %s: it is given twice; keep one", canonical))
 		case !plain(value):
-			problems = append(problems, kind.Refuse("header %s: its value must be one line of at most %d bytes", name, maxValue))
+			problems = append(problems, jobkind.Refuse("header %s: its value must be one line of at most %d bytes", name, maxValue))
 		default:
 			problems = append(problems, checkReferences("header "+name, value))
 		}
@@ -267,7 +267,7 @@ func (r Request) checkHeaders() error {
 	}
 	for _, name := range r.KeepHeaders {
 		if !token.MatchString(name) {
-			problems = append(problems, kind.Refuse("keep_headers: %.40q is not a header name", name))
+			problems = append(problems, jobkind.Refuse("keep_headers: %.40q is not a header name", name))
 		}
 	}
 	return errors.Join(problems...)
@@ -281,17 +281,17 @@ func plain(value string) bool {
 func (r Request) checkLimits() error {
 	var problems []error
 	if r.Timeout < 0 || time.Duration(r.Timeout) > MaxTimeout {
-		problems = append(problems, kind.Refuse("timeout %v: give a duration up to %v, or leave it out", time.Duration(r.Timeout), MaxTimeout))
+		problems = append(problems, jobkind.Refuse("timeout %v: give a duration up to %v, or leave it out", time.Duration(r.Timeout), MaxTimeout))
 	}
 	if r.MaxResponse < 0 || r.MaxResponse > MaxResponse {
-		problems = append(problems, kind.Refuse("max_response %d: give up to %d bytes, or leave it out for %d", r.MaxResponse, MaxResponse, defaultResponse))
+		problems = append(problems, jobkind.Refuse("max_response %d: give up to %d bytes, or leave it out for %d", r.MaxResponse, MaxResponse, defaultResponse))
 	}
 	if r.Redirects < 0 || r.Redirects > safehttp.MaxRedirects {
-		problems = append(problems, kind.Refuse("redirects %d: give up to %d, or leave it out to follow none", r.Redirects, safehttp.MaxRedirects))
+		problems = append(problems, jobkind.Refuse("redirects %d: give up to %d, or leave it out to follow none", r.Redirects, safehttp.MaxRedirects))
 	}
 	for _, s := range r.Expect { // values that were not decoded from JSON
 		if _, _, ok := s.bounds(); !ok {
-			problems = append(problems, kind.Refuse("expect %.20q: use a form such as 204, 200-299 or 2xx", string(s)))
+			problems = append(problems, jobkind.Refuse("expect %.20q: use a form such as 204, 200-299 or 2xx", string(s)))
 		}
 	}
 	return errors.Join(problems...)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
@@ -94,14 +94,14 @@ func (t *taker) Enqueue(_ context.Context, drafts []holdfast.Draft) ([]holdfast.
 	return make([]holdfast.Receipt, len(drafts)), nil
 }
 
-func (t *taker) Gather(_ context.Context, g holdfast.Group) (holdfast.Group, error) {
+func (t *taker) CreateGroup(_ context.Context, g holdfast.Group) (holdfast.Group, error) {
 	t.group = g
 	return g, nil
 }
 
 func TestAllDraftsAreValidatedBeforeTheFirstIsPassedOn(t *testing.T) {
 	to := &taker{}
-	gate := kind.Prepared(to, httpjob.Prepare)
+	gate := jobkind.Preparing(to, httpjob.Prepare)
 	good := holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "https://example.org"}`)}
 	bad := holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "example.org"}`)}
 	drafts := []holdfast.Draft{good, bad, {Kind: "mail"}, bad}
@@ -111,10 +111,10 @@ func TestAllDraftsAreValidatedBeforeTheFirstIsPassedOn(t *testing.T) {
 	if _, err := gate.Enqueue(t.Context(), []holdfast.Draft{good, {Kind: "mail"}}); err != nil || len(to.drafts) != 2 || to.drafts[0].Dependency != "example.org" {
 		t.Errorf("%v, %+v", err, to.drafts)
 	}
-	if _, err := gate.Gather(t.Context(), holdfast.Group{Then: []holdfast.Then{{Draft: bad}}}); !errors.Is(err, holdfast.ErrInvalid) {
+	if _, err := gate.CreateGroup(t.Context(), holdfast.Group{Then: []holdfast.Then{{Draft: bad}}}); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := gate.Gather(t.Context(), holdfast.Group{Then: []holdfast.Then{{Draft: good}}}); err != nil || to.group.Then[0].Draft.Dependency != "example.org" {
+	if _, err := gate.CreateGroup(t.Context(), holdfast.Group{Then: []holdfast.Then{{Draft: good}}}); err != nil || to.group.Then[0].Draft.Dependency != "example.org" {
 		t.Error(err)
 	}
 }

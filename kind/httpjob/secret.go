@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/jobkind"
 	"github.com/holdfastdev/holdfast/internal/secret"
-	"github.com/holdfastdev/holdfast/kind"
 )
 
 var reference = regexp.MustCompile(`\$\{secret:([A-Za-z0-9][A-Za-z0-9._-]{0,63})\}`)
@@ -18,7 +18,7 @@ var reference = regexp.MustCompile(`\$\{secret:([A-Za-z0-9][A-Za-z0-9._-]{0,63})
 // checkReferences refuses malformed references to secrets, which would be sent as they are.
 func checkReferences(where, text string) error {
 	if strings.Contains(reference.ReplaceAllString(text, ""), "${secret") {
-		return kind.Refuse("%s: a secret without a proper name: write ${secret:NAME} with letters, digits and _ - .", where)
+		return jobkind.Refuse("%s: a secret without a proper name: write ${secret:NAME} with letters, digits and _ - .", where)
 	}
 	return nil
 }

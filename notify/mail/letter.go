@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Template is a mail template of the application. A nil part is that of the built-in template. Each part is executed with a Letter.
@@ -27,8 +28,8 @@ type Template struct {
 	HTML    *htmltemplate.Template
 }
 
-// A Letter is the data of a template.
-type Letter struct {
+// A Message is the data of a template.
+type Message struct {
 	Subject      string // of the built-in template
 	Subscription string // name of the subscription, or its id
 	Lines        []Line
@@ -45,7 +46,7 @@ type Line struct {
 	Facts  []Fact
 	At     time.Time
 	Tone   string // bad, warn, good or calm
-	Event  holdfast.Event
+	Event  store.Event
 }
 
 // A Fact is one detail of an event.
@@ -95,7 +96,7 @@ func completeTemplates(own map[string]Template) (map[string]Template, error) {
 		if t.HTML == nil {
 			t.HTML = builtIn.HTML
 		}
-		sample := letterOf(notify.Delivery{ID: "sample", Events: []holdfast.Event{{Seq: 1, Job: holdfast.NewID(), Name: holdfast.EventFailed, Kind: "sample"}}})
+		sample := letterOf(notify.Delivery{ID: "sample", Events: []store.Event{{Seq: 1, Job: holdfast.NewID(), Name: store.EventFailed, Kind: "sample"}}})
 		if _, _, _, err := t.write(sample); err != nil {
 			problems = append(problems, fmt.Errorf("the mail template %.80q is not valid: %w", name, err))
 		}
@@ -105,7 +106,7 @@ func completeTemplates(own map[string]Template) (map[string]Template, error) {
 }
 
 // write executes the three parts of a template.
-func (t Template) write(l Letter) (subject, text, html string, err error) {
+func (t Template) write(l Message) (subject, text, html string, err error) {
 	var s, p, h bytes.Buffer
 	if err := errors.Join(t.Subject.Execute(&s, l), t.Text.Execute(&p, l), t.HTML.Execute(&h, l)); err != nil {
 		return "", "", "", err
@@ -113,8 +114,8 @@ func (t Template) write(l Letter) (subject, text, html string, err error) {
 	return oneLine(s.String(), subjectRunes), p.String(), h.String(), nil
 }
 
-func letterOf(d notify.Delivery) Letter {
-	l := Letter{
+func letterOf(d notify.Delivery) Message {
+	l := Message{
 		Subject: subjectOf(d.Events, d.More), Subscription: oneLine(d.Subscription.Name, 80),
 		Total: len(d.Events) + d.More, More: d.More, ID: oneLine(d.ID, 200), At: d.At,
 	}
@@ -130,7 +131,7 @@ func letterOf(d notify.Delivery) Letter {
 }
 
 // factsOf are the details by which a reader finds the job or group again.
-func factsOf(e holdfast.Event) (facts []Fact) {
+func factsOf(e store.Event) (facts []Fact) {
 	add := func(name, value string) {
 		if value != "" {
 			facts = append(facts, Fact{name, oneLine(value, 160)})

@@ -88,7 +88,7 @@ func New(cfg Config) (*Sink, error) {
 	}
 	letters, err := completeTemplates(cfg.Templates)
 	if err := errors.Join(append(problems, err)...); err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error()}
 	}
 	password := cfg.Password
 	cfg.Password, cfg.Templates = "", nil
@@ -146,7 +146,7 @@ func (s *Sink) Check(sub subscription.Subscription) error {
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error()}
 	}
 	return nil
 }

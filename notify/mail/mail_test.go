@@ -20,6 +20,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/mail"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // parts parses a mail: its header, and each part by its type.
@@ -130,24 +131,24 @@ func TestEveryAttemptAtADeliveryHasTheSameMessageIDAndNoOtherHasIt(t *testing.T)
 }
 
 func TestTheSubjectSaysWhatHappenedInWords(t *testing.T) {
-	group := holdfast.Event{Subject: "group/0192", Name: "partial", Reason: "47 of 50 complete, 3 failed", Context: map[string]string{"name": "spring-campaign"}}
-	breaker := holdfast.Event{Subject: "breaker/gateway", Name: "opened"}
+	group := store.Event{Subject: "group/0192", Name: "partial", Reason: "47 of 50 complete, 3 failed", Context: map[string]string{"name": "spring-campaign"}}
+	breaker := store.Event{Subject: "breaker/gateway", Name: "opened"}
 	retried := failed(5)
 	retried.Name = "manual retry"
 	retried.Code, retried.Reason = "", "the gateway is back"
 	for _, c := range []struct {
-		events []holdfast.Event
+		events []store.Event
 		more   int
 		want   string
 	}{
-		{[]holdfast.Event{group}, 0, "Group spring-campaign is partial: 47 of 50 complete, 3 failed"},
-		{[]holdfast.Event{breaker}, 0, "Breaker gateway opened"},
-		{[]holdfast.Event{retried}, 0, "Job campaign.send: manual retry: the gateway is back"},
-		{[]holdfast.Event{failed(1), failed(2), failed(3)}, 0, "3 jobs failed"},
-		{[]holdfast.Event{breaker, failed(1), failed(2)}, 0, "2 jobs failed, 1 breaker opened"},
-		{[]holdfast.Event{failed(1), failed(2)}, 40, "2 jobs failed and 40 more events"},
-		{[]holdfast.Event{retried, retried}, 1, "2 jobs: manual retry and 1 more event"},
-		{[]holdfast.Event{{Subject: "duty/a", Name: "paused"}, {Subject: "duty/b", Name: "paused"}}, 0, "2 duties were paused"},
+		{[]store.Event{group}, 0, "Group spring-campaign is partial: 47 of 50 complete, 3 failed"},
+		{[]store.Event{breaker}, 0, "Breaker gateway opened"},
+		{[]store.Event{retried}, 0, "Job campaign.send: manual retry: the gateway is back"},
+		{[]store.Event{failed(1), failed(2), failed(3)}, 0, "3 jobs failed"},
+		{[]store.Event{breaker, failed(1), failed(2)}, 0, "2 jobs failed, 1 breaker opened"},
+		{[]store.Event{failed(1), failed(2)}, 40, "2 jobs failed and 40 more events"},
+		{[]store.Event{retried, retried}, 1, "2 jobs: manual retry and 1 more event"},
+		{[]store.Event{{Subject: "duty/a", Name: "paused"}, {Subject: "duty/b", Name: "paused"}}, 0, "2 duties were paused"},
 	} {
 		s, cfg := serve(t, script{})
 		d := delivery("ana@example.com", c.events...)
@@ -167,7 +168,7 @@ func TestTheSubjectSaysWhatHappenedInWords(t *testing.T) {
 
 func TestADigestHasALineForEachEvent(t *testing.T) {
 	s, cfg := serve(t, script{})
-	var events []holdfast.Event
+	var events []store.Event
 	for i := range int64(50) {
 		events = append(events, failed(i+1))
 	}

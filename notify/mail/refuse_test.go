@@ -13,12 +13,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/mail"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // verdict is the engine's decision about an error at the first attempt.
 func verdict(sink *mail.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "mail server"}
-	return failure.Decide(rules, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
+	return failure.Decide(rules, store.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
 }
 
 func refuse(code int, message string) error { return &smtp.SMTPError{Code: code, Message: message} }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -43,13 +43,13 @@ var phrases = map[string]struct{ one, many string }{
 }
 
 // subjectWord is the first word of an event's type: job, group, breaker and so on.
-func subjectWord(e holdfast.Event) string {
+func subjectWord(e store.Event) string {
 	word, _, _ := strings.Cut(subscription.Type(e), ".")
 	return word
 }
 
 // displayName is the name under which people know what an event is about.
-func displayName(e holdfast.Event) string {
+func displayName(e store.Event) string {
 	if !e.Job.IsZero() || e.Subject == "" {
 		return e.Kind
 	}
@@ -61,7 +61,7 @@ func displayName(e holdfast.Event) string {
 }
 
 // Sentence describes an event in one line: "Group spring-campaign is partial: 47 of 50 complete, 3 failed".
-func Sentence(e holdfast.Event) string {
+func Sentence(e store.Event) string {
 	subject := capital(strings.TrimSpace(subjectWord(e) + " " + displayName(e)))
 	phrase := ": " + e.Name
 	if p, ok := phrases[subscription.Type(e)]; ok {
@@ -78,7 +78,7 @@ func Sentence(e holdfast.Event) string {
 }
 
 // subjectOf is the subject line of a mail. Events beyond the three most frequent types are only counted.
-func subjectOf(events []holdfast.Event, more int) string {
+func subjectOf(events []store.Event, more int) string {
 	if len(events) == 1 && more == 0 {
 		return Sentence(events[0])
 	}
@@ -141,13 +141,13 @@ func capital(text string) string {
 }
 
 // toneOf is the colour class of an event: most are neither good nor bad.
-func toneOf(e holdfast.Event) string {
+func toneOf(e store.Event) string {
 	switch e.Name {
-	case holdfast.EventFailed, holdfast.EventExpired, "opened", "breach", "disabled":
+	case store.EventFailed, store.EventExpired, "opened", "breach", "disabled":
 		return "bad"
-	case holdfast.EventRetry, holdfast.EventReclaimed, "partial", holdfast.EventCancelled:
+	case store.EventRetry, store.EventReclaimed, "partial", store.EventCancelled:
 		return "warn"
-	case holdfast.EventComplete, "ready", "closed":
+	case store.EventComplete, "ready", "closed":
 		return "good"
 	}
 	return "calm"

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/mail"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const password = "canary-7d1f-Pass word"
@@ -177,14 +178,14 @@ func open(t *testing.T, cfg mail.Config) *mail.Sink {
 }
 
 // failed is an event of a job that failed.
-func failed(seq int64) holdfast.Event {
-	return holdfast.Event{
-		Seq: seq, Job: holdfast.NewID(), Name: holdfast.EventFailed, At: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
+func failed(seq int64) store.Event {
+	return store.Event{
+		Seq: seq, Job: holdfast.NewID(), Name: store.EventFailed, At: time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC),
 		Kind: "campaign.send", Queue: "mail", Owner: "acme", Attempt: 3, Code: "HTTP_5XX", Message: "status 502 <b>from</b> the gateway",
 	}
 }
 
-func delivery(target string, events ...holdfast.Event) notify.Delivery {
+func delivery(target string, events ...store.Event) notify.Delivery {
 	return notify.Delivery{
 		Subscription: subscription.Subscription{ID: holdfast.NewID(), Name: "night watch", Sink: "mail", Target: target},
 		Events:       events, ID: "subscription/one/17", Attempt: 1, At: time.Date(2026, 3, 1, 9, 31, 0, 0, time.UTC),

@@ -89,7 +89,7 @@ func New(cfg Config) (*Sink, error) {
 		problems = append(problems, errors.New("EnsureStream needs the name of the stream: set Stream"))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error()}
 	}
 	return &Sink{cfg: cfg, host: host, ensured: make(map[destination]bool)}, nil
 }
@@ -124,7 +124,7 @@ func (s *Sink) Traits() notify.Traits {
 func (s *Sink) Check(sub subscription.Subscription) error {
 	at := s.destinationOf(sub)
 	if err := errors.Join(checkSubject(at.subject), checkStream(at.stream)); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: err.Error()}
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Receipt says where the events are stored.
@@ -90,7 +90,7 @@ func (r *Receipt) add(answer *jetstream.PubAck) {
 }
 
 // message is an event in the binary form of CloudEvents: attributes are headers, the event is the body.
-func message(source, prefix string, e holdfast.Event) (*nats.Msg, error) {
+func message(source, prefix string, e store.Event) (*nats.Msg, error) {
 	envelope := notify.Wrap(source, e)
 	body, err := json.Marshal(envelope.Data)
 	if err != nil {
@@ -118,7 +118,7 @@ func messageID(e notify.Envelope, prefix string) string {
 }
 
 // subjectOf is the prefix followed by the words of the type: holdfast.events.job.failed.
-func subjectOf(prefix string, e holdfast.Event) string {
+func subjectOf(prefix string, e store.Event) string {
 	subject := prefix
 	for word := range strings.SplitSeq(subscription.Type(e), ".") {
 		if word = tokenOf(word); word == "" {

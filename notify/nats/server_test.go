@@ -17,6 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 	natssink "github.com/holdfastdev/holdfast/notify/nats"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // patience is how long a test waits for something that must happen. It is generous: nothing is measured by it.
@@ -145,7 +146,7 @@ func kept(t *testing.T, js jetstream.JetStream, name string) (all []*jetstream.R
 func delivery(target string, first, n int64) notify.Delivery {
 	d := notify.Delivery{Subscription: subscription.Subscription{ID: holdfast.NewID(), Sink: "stream", Target: target}, ID: fmt.Sprint(first), Attempt: 1}
 	for seq := first; seq < first+n; seq++ {
-		d.Events = append(d.Events, holdfast.Event{Seq: seq, Job: holdfast.NewID(), Name: holdfast.EventComplete, Kind: "k", At: time.Unix(seq, 0)})
+		d.Events = append(d.Events, store.Event{Seq: seq, Job: holdfast.NewID(), Name: store.EventComplete, Kind: "k", At: time.Unix(seq, 0)})
 	}
 	return d
 }

@@ -17,12 +17,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	natssink "github.com/holdfastdev/holdfast/notify/nats"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // verdict is the engine's decision about an error at the hundredth attempt.
 func verdict(sink *natssink.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "nats"}
-	return failure.Decide(rules, holdfast.Lease{Job: holdfast.Job{Failures: 99}}, failure.Outcome{Event: failure.Returned, Err: err, Age: 24 * time.Hour})
+	return failure.Decide(rules, store.Lease{Job: holdfast.Job{Failures: 99}}, failure.Outcome{Event: failure.Returned, Err: err, Age: 24 * time.Hour})
 }
 
 func TestEventsAreInTheStreamAsCloudEventsInOrder(t *testing.T) {
@@ -42,7 +43,7 @@ func TestEventsAreInTheStreamAsCloudEventsInOrder(t *testing.T) {
 		t.Fatalf("%d messages", len(all))
 	}
 	for i, m := range all {
-		var e holdfast.Event
+		var e store.Event
 		if err := json.Unmarshal(m.Data, &e); err != nil || e.Seq != int64(i+1) {
 			t.Fatalf("message %d: %v, %v", i, e.Seq, err)
 		}

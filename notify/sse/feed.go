@@ -23,16 +23,17 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Store is where events are read from.
 type Store interface {
-	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
+	Feed(ctx context.Context, after int64, limit int) (store.Feed, error)
 }
 
 // keeper is a store that accepts which events to write to the feed.
 type keeper interface {
-	Keep(ctx context.Context, c holdfast.Change) error
+	Apply(ctx context.Context, c store.Change) error
 }
 
 // Config configures a Handler. The zero value works.
@@ -71,9 +72,9 @@ type Handler struct {
 }
 
 // New makes a handler. It does not use the store before the first client connects.
-func New(store Store, cfg Config) (*Handler, error) {
-	if _, ok := store.(keeper); len(cfg.Listen) > 0 && !ok {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "Listen needs a store with the method Keep: give the store itself, or leave Listen out"}
+func New(db Store, cfg Config) (*Handler, error) {
+	if _, ok := db.(keeper); len(cfg.Listen) > 0 && !ok {
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "Listen needs a store with the method Keep: give the store itself, or leave Listen out"}
 	}
 	for _, d := range []struct {
 		field     *time.Duration
@@ -92,7 +93,7 @@ func New(store Store, cfg Config) (*Handler, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Handler{store: store, cfg: cfg, catchUp: make(chan struct{}, 4)}, nil
+	return &Handler{store: db, cfg: cfg, catchUp: make(chan struct{}, 4)}, nil
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -59,7 +60,7 @@ type feedQuery struct {
 	filter subscription.Subscription
 }
 
-func (q *feedQuery) matches(e holdfast.Event) bool {
+func (q *feedQuery) matches(e store.Event) bool {
 	return (q.owner == "" || e.Owner == q.owner) && q.filter.Matches(e)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	feedsse "github.com/holdfastdev/holdfast/notify/sse"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // patience is how long a test waits for something that must happen. It is generous: nothing is measured by it.
@@ -34,25 +35,25 @@ func until(t *testing.T, what string, yes func() bool) {
 // A feedStore is a store that has only a feed, with the guarantees of a real one.
 type feedStore struct {
 	mu     sync.Mutex
-	events []holdfast.Event
+	events []store.Event
 	purged int64
 	reads  int
-	heard  []holdfast.Listener
+	heard  []store.Listener
 	broken error
 }
 
-func (m *feedStore) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (m *feedStore) Feed(_ context.Context, after int64, limit int) (store.Feed, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
 	head := int64(len(m.events))
 	if m.broken != nil {
-		return holdfast.Feed{}, m.broken
+		return store.Feed{}, m.broken
 	}
 	if after > head {
-		return holdfast.Feed{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the feed ends at %d", head)}
+		return store.Feed{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("the feed ends at %d", head)}
 	}
-	f := holdfast.Feed{Head: head, Purged: m.purged}
+	f := store.Feed{Head: head, Purged: m.purged}
 	if after < m.purged {
 		f.Missed, after = m.purged-after, m.purged
 	}
@@ -61,7 +62,7 @@ func (m *feedStore) Feed(_ context.Context, after int64, limit int) (holdfast.Fe
 	return f, nil
 }
 
-func (m *feedStore) Keep(_ context.Context, c holdfast.Change) error {
+func (m *feedStore) Apply(_ context.Context, c store.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = append(m.heard, c.Listen...)
@@ -73,7 +74,7 @@ func (m *feedStore) happen(n int, kind, owner string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range n {
-		m.events = append(m.events, holdfast.Event{Seq: int64(len(m.events) + 1), Job: holdfast.NewID(), Name: holdfast.EventFailed, Kind: kind, Owner: owner, Queue: "q", At: time.Unix(1, 0)})
+		m.events = append(m.events, store.Event{Seq: int64(len(m.events) + 1), Job: holdfast.NewID(), Name: store.EventFailed, Kind: kind, Owner: owner, Queue: "q", At: time.Unix(1, 0)})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // unknown is the position of a window before the first read.
@@ -43,7 +44,7 @@ func (w *window) over() bool {
 
 // An entry is an event that is encoded once, however many clients get it.
 type entry struct {
-	event holdfast.Event
+	event store.Event
 	once  sync.Once
 	text  []byte
 }
@@ -88,7 +89,7 @@ func (w *window) after(seq int64) (events []*entry, at int64, known bool, wake <
 }
 
 // add appends a page, drops the oldest events, and wakes all clients.
-func (w *window) add(f holdfast.Feed, keep int) {
+func (w *window) add(f store.Feed, keep int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if f.Missed > 0 {
@@ -177,7 +178,7 @@ func (h *Handler) listen(ctx context.Context) error {
 	if len(h.cfg.Listen) == 0 {
 		return nil
 	}
-	return h.store.(keeper).Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "feed", Events: h.cfg.Listen}}})
+	return h.store.(keeper).Apply(ctx, store.Change{Listen: []store.Listener{{Name: "feed", Events: h.cfg.Listen}}})
 }
 
 func (h *Handler) head(ctx context.Context) (int64, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 const (
@@ -31,12 +32,12 @@ var (
 type problems []error
 
 func (p *problems) add(format string, args ...any) {
-	*p = append(*p, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
+	*p = append(*p, &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
 }
 
 // text refuses a text that is not safe in a log, a mail header or a terminal.
 func (p *problems) text(what, text string, limit int) {
-	if len(text) > limit || !holdfast.PlainText(text) {
+	if len(text) > limit || !check.PlainText(text) {
 		p.add("%s has %d bytes or control characters: use at most %d bytes of UTF-8 without control characters", what, len(text), limit)
 	}
 	if looksSecret(text) {
@@ -57,9 +58,9 @@ func (s *Subscription) Prepare() error {
 		s.ID = holdfast.NewID()
 	}
 	var p problems
-	p.text("the name", s.Name, holdfast.MaxKey)
+	p.text("the name", s.Name, check.MaxKey)
 	p.text("the target", s.Target, maxTarget)
-	p.text("the actor", s.Actor, holdfast.MaxKey)
+	p.text("the actor", s.Actor, check.MaxKey)
 	p.text("the reason for disabling", s.Disabled, 1000)
 	if probe := (holdfast.Draft{Kind: "delivery." + s.Sink}); s.Sink == "" || probe.Prepare() != nil {
 		p.add("the sink %.60q is not valid: give the name of one, such as webhook, mail or stream", s.Sink)
@@ -89,7 +90,7 @@ func (s *Subscription) Prepare() error {
 
 func (p *problems) entries(what string, entries []string) {
 	for _, entry := range entries {
-		p.text("a "+what, entry, holdfast.MaxKey)
+		p.text("a "+what, entry, check.MaxKey)
 		if entry == "" || strings.Contains(strings.TrimSuffix(entry, "*"), "*") {
 			p.add("%s %.60q is not valid: give a name; a * at its end matches any rest", what, entry)
 		}
@@ -98,7 +99,7 @@ func (p *problems) entries(what string, entries []string) {
 
 // pattern refuses an event type that does not exist, so that a misspelled subscription does not stay silent.
 func (p *problems) pattern(pattern string) {
-	p.text("an event", pattern, holdfast.MaxKey)
+	p.text("an event", pattern, check.MaxKey)
 	if looksSecret(pattern) {
 		return
 	}

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Room is the room of the records of subscriptions; the name of a record is the subscription's id.
-const Room = "subscription"
+// Namespace is the room of the records of subscriptions; the name of a record is the subscription's id.
+const Namespace = "subscription"
 
 // Queue is the queue of delivery jobs. Their events are not delivered to any subscription, because each delivery would cause another.
 const Queue = "holdfast"
@@ -49,10 +50,10 @@ type Subscription struct {
 }
 
 // Owner is the owner of a subscription's delivery jobs, and the subject of its own events.
-func Owner(id holdfast.ID) string { return Room + "/" + id.String() }
+func Owner(id holdfast.ID) string { return Namespace + "/" + id.String() }
 
 // Type is the public type of an event: job.failed, group.partial, breaker.opened, duty.paused. The first word is the subject; spaces in a name become underscores.
-func Type(e holdfast.Event) string {
+func Type(e store.Event) string {
 	subject := "feed" // for an event whose subject was deleted
 	switch {
 	case !e.Job.IsZero():
@@ -66,7 +67,7 @@ func Type(e holdfast.Event) string {
 func underscored(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
 // Matches reports whether an event is delivered to the subscription.
-func (s *Subscription) Matches(e holdfast.Event) bool {
+func (s *Subscription) Matches(e store.Event) bool {
 	if e.Queue == Queue {
 		return false
 	}
@@ -100,21 +101,21 @@ func withSubject(pattern string) string {
 
 // listenedEvents are the events of jobs that are only written to the feed while a listener wants them.
 var listenedEvents = []string{
-	holdfast.EventQueued, holdfast.EventProcessing, holdfast.EventReclaimed, holdfast.EventRetry, holdfast.EventReturned,
-	holdfast.EventComplete, holdfast.EventFailed, holdfast.EventExpired, holdfast.EventCancelled,
+	store.EventQueued, store.EventProcessing, store.EventReclaimed, store.EventRetry, store.EventReleased,
+	store.EventComplete, store.EventFailed, store.EventExpired, store.EventCancelled,
 }
 
 // Listener returns which events the store must write to the feed for this subscription. A disabled subscription still listens, so that it can be enabled without a
 // gap.
-func (s *Subscription) Listener() holdfast.Listener {
-	l := holdfast.Listener{Name: Owner(s.ID)}
+func (s *Subscription) Listener() store.Listener {
+	l := store.Listener{Name: Owner(s.ID)}
 	for _, name := range listenedEvents {
 		if matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), "job."+name) }) {
 			l.Events = append(l.Events, name)
 		}
 	}
-	if !slices.Contains(l.Events, holdfast.EventFailed) && matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), "job."+holdfast.EventBenign) }) {
-		l.Events = append(l.Events, holdfast.EventFailed) // a benign failure is written as failed; readers of the feed distinguish them
+	if !slices.Contains(l.Events, store.EventFailed) && matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), "job."+store.EventBenign) }) {
+		l.Events = append(l.Events, store.EventFailed) // a benign failure is written as failed; readers of the feed distinguish them
 	}
 	if len(l.Events) == len(listenedEvents) {
 		l.Events = []string{"*"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 type sub = subscription.Subscription
@@ -15,14 +16,14 @@ type sub = subscription.Subscription
 var (
 	job    = holdfast.NewID()
 	group  = holdfast.NewID()
-	failed = holdfast.Event{Job: job, Name: "failed", Kind: "mail.send", Queue: "default", Owner: "ada", Group: group, Code: "HTTP_5XX"}
-	partly = holdfast.Event{Subject: "group/" + group.String(), Name: "partial", Owner: "ada"}
-	opened = holdfast.Event{Subject: "breaker/gateway", Name: "opened"}
-	byHand = holdfast.Event{Job: job, Name: "manual retry", Queue: "default"}
+	failed = store.Event{Job: job, Name: "failed", Kind: "mail.send", Queue: "default", Owner: "ada", Group: group, Code: "HTTP_5XX"}
+	partly = store.Event{Subject: "group/" + group.String(), Name: "partial", Owner: "ada"}
+	opened = store.Event{Subject: "breaker/gateway", Name: "opened"}
+	byHand = store.Event{Job: job, Name: "manual retry", Queue: "default"}
 )
 
 func TestATypeSaysWhatAnEventIsAboutAndWhatHappened(t *testing.T) {
-	for want, e := range map[string]holdfast.Event{
+	for want, e := range map[string]store.Event{
 		"job.failed": failed, "group.partial": partly, "breaker.opened": opened, "job.manual_retry": byHand,
 		"retention.warning": {Subject: "retention", Name: "warning"}, "hold.paused": {Subject: "hold/queue/mail", Name: "paused"}, "feed.forgotten": {Name: "forgotten"},
 	} {
@@ -35,14 +36,14 @@ func TestATypeSaysWhatAnEventIsAboutAndWhatHappened(t *testing.T) {
 func TestASubscriptionMatchesWhatItNames(t *testing.T) {
 	for _, c := range []struct {
 		s    sub
-		e    holdfast.Event
+		e    store.Event
 		want bool
 	}{
 		{sub{}, failed, true},
 		{sub{}, opened, true},
 		{sub{Events: []string{"failed"}}, failed, true},
 		{sub{Events: []string{"job.failed"}}, failed, true},
-		{sub{Events: []string{"failed"}}, holdfast.Event{Subject: partly.Subject, Name: "failed"}, false},
+		{sub{Events: []string{"failed"}}, store.Event{Subject: partly.Subject, Name: "failed"}, false},
 		{sub{Events: []string{"group.failed"}}, failed, false},
 		{sub{Events: []string{"complete", "fail*"}}, failed, true},
 		{sub{Events: []string{"*"}}, opened, true},
@@ -63,7 +64,7 @@ func TestASubscriptionMatchesWhatItNames(t *testing.T) {
 		{sub{Groups: []holdfast.ID{group}}, partly, true},
 		{sub{Groups: []holdfast.ID{job}}, partly, false},
 		{sub{Events: []string{"failed"}, Owners: []string{"bob"}}, failed, false},
-		{sub{}, holdfast.Event{Job: job, Name: "failed", Queue: "holdfast"}, false},
+		{sub{}, store.Event{Job: job, Name: "failed", Queue: "holdfast"}, false},
 	} {
 		if got := c.s.Matches(c.e); got != c.want {
 			t.Errorf("%+v of %s: %v", c.s, subscription.Type(c.e), got)
@@ -152,7 +153,7 @@ func TestPrepareNamesEveryProblemAtOnce(t *testing.T) {
 }
 
 func TestABenignFailureIsDeliveredOnlyOnRequest(t *testing.T) {
-	benign := holdfast.Event{Job: holdfast.ID{1}, Name: holdfast.EventBenign}
+	benign := store.Event{Job: holdfast.ID{1}, Name: store.EventBenign}
 	for events, wants := range map[string]bool{"failed": false, "job.failed": false, "benign": true, "job.benign": true, "*": true} {
 		s := subscription.Subscription{Events: []string{events}}
 		if s.Matches(benign) != wants {
@@ -160,7 +161,7 @@ func TestABenignFailureIsDeliveredOnlyOnRequest(t *testing.T) {
 		}
 	}
 	s := subscription.Subscription{Events: []string{"job.benign"}}
-	if l := s.Listener(); len(l.Events) != 1 || l.Events[0] != holdfast.EventFailed {
+	if l := s.Listener(); len(l.Events) != 1 || l.Events[0] != store.EventFailed {
 		t.Errorf("the feed does not hold what it wants: %v", l.Events)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 	"github.com/holdfastdev/holdfast/notify"
-	"github.com/holdfastdev/holdfast/safehttp"
 )
 
 // maxAnswer is how much of an answer is read and stored.
@@ -94,13 +94,7 @@ func encode(d notify.Delivery) (body []byte, kind string, err error) {
 // statusError is the error of an answer without a 2xx status.
 func statusError(answer *http.Response) error {
 	status := answer.StatusCode
-	date, _ := http.ParseTime(answer.Header.Get("Date"))
-	if date.IsZero() {
-		date = time.Now()
-	}
-	because := func(cause error) error {
-		return failure.HTTPErrorAt(status, answer.Header.Get("Retry-After"), date, cause)
-	}
+	because := func(cause error) error { return failure.NewHTTPError(status, answer.Header, cause) }
 	switch {
 	case status == http.StatusGone:
 		return because(fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))

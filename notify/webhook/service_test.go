@@ -24,6 +24,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/notify/webhook"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -88,7 +89,7 @@ func (h *testReceiver) ids() []string {
 type testService struct {
 	*testing.T
 	path  string
-	store holdfast.Store
+	store store.Store
 	log   strings.Builder
 	mu    sync.Mutex
 }
@@ -103,18 +104,18 @@ func (p *testService) Write(b []byte) (int, error) {
 func build(t *testing.T, receivers ...*testReceiver) *testService {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	p := &testService{T: t, path: path, store: store}
+	t.Cleanup(func() { _ = db.Close() })
+	p := &testService{T: t, path: path, store: db}
 	s := sink(t, webhook.Config{Allow: loopback, AllowHTTP: true, Timeout: time.Second})
 	unrationed := make(map[string]engine.Dependency)
 	for _, r := range receivers {
 		unrationed[r.Listener.Addr().String()] = engine.Dependency{NoBudget: true}
 	}
-	service, err := notify.New(store, notify.Config{
+	service, err := notify.New(db, notify.Config{
 		Engine: engine.Config{Dependencies: unrationed},
 		Sinks:  map[string]notify.Sink{"webhook": fastRetrySink{s}}, Log: slog.New(slog.NewTextHandler(p, nil)), Beat: 20 * time.Millisecond,
 		Secret: func(name string) (string, error) {
@@ -143,7 +144,7 @@ func (p *testService) subscribes(target string) holdfast.ID {
 	}
 	body, err := json.Marshal(sub)
 	if err == nil {
-		err = p.store.Keep(p.Context(), holdfast.Change{Records: []holdfast.Record{{Room: subscription.Room, Name: sub.ID.String(), Body: body}}, Listen: []holdfast.Listener{sub.Listener()}})
+		err = p.store.Apply(p.Context(), store.Change{Records: []store.Record{{Namespace: subscription.Namespace, Name: sub.ID.String(), Body: body}}, Listen: []store.Listener{sub.Listener()}})
 	}
 	if err != nil {
 		p.Fatal(err)
@@ -160,7 +161,7 @@ func (p *testService) enqueues() {
 
 func (p *testService) deliveries(id holdfast.ID, state holdfast.State) int {
 	p.Helper()
-	jobs, _, err := p.store.Jobs(p.Context(), holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(id), State: state})
+	jobs, _, err := p.store.Jobs(p.Context(), store.Filter{Queue: subscription.Queue, Owner: subscription.Owner(id), State: state})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func TestAReceiverThatAnswersGoneIsCalledNoMore(t *testing.T) {
 	id := p.subscribes(gone.URL)
 	p.enqueues()
 	p.until("the end", func() bool { return p.deliveries(id, holdfast.Failed) == 1 })
-	jobs, _, err := p.store.Jobs(p.Context(), holdfast.Filter{Owner: subscription.Owner(id)})
+	jobs, _, err := p.store.Jobs(p.Context(), store.Filter{Owner: subscription.Owner(id)})
 	if err != nil || len(jobs) != 1 || jobs[0].LastFailure.Context["http_status"] != "410" {
 		t.Errorf("%v: %+v", err, jobs)
 	}

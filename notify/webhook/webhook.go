@@ -15,9 +15,9 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
-	"github.com/holdfastdev/holdfast/safehttp"
 )
 
 // Config says which addresses may be called. The zero value allows public addresses over HTTPS.
@@ -122,5 +122,5 @@ func (s *Sink) target(sub subscription.Subscription) (*url.URL, error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

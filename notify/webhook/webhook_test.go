@@ -22,6 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/notify/webhook"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var (
@@ -59,14 +60,14 @@ func receiver(t *testing.T, answer http.HandlerFunc) string {
 func delivery(target string) notify.Delivery {
 	return notify.Delivery{
 		Subscription: subscription.Subscription{ID: holdfast.NewID(), Sink: "webhook", Target: target, Secrets: []string{"new", "old"}},
-		Events:       []holdfast.Event{{Seq: 7, Job: holdfast.NewID(), Name: "failed", At: time.Now(), Code: "HTTP_5XX"}},
+		Events:       []store.Event{{Seq: 7, Job: holdfast.NewID(), Name: "failed", At: time.Now(), Code: "HTTP_5XX"}},
 		ID:           "id_7", Attempt: 1, At: time.Now(), Secrets: []string{newSecret, oldSecret},
 	}
 }
 
 // decide is the engine's decision about an error.
 func decide(s *webhook.Sink, err error) failure.Verdict {
-	return failure.Decide(failure.Rules{Policy: s.Traits().Policy, Dependency: "receiver"}, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
+	return failure.Decide(failure.Rules{Policy: s.Traits().Policy, Dependency: "receiver"}, store.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
 }
 
 func TestAReceiverVerifiesWithEitherSecretAndReadsACloudEvent(t *testing.T) {
@@ -322,7 +323,7 @@ func TestAttemptsSpreadOverThreeDays(t *testing.T) {
 	s := near(t)
 	var whole time.Duration
 	for failures := range 9 {
-		v := failure.Decide(failure.Rules{Policy: s.Traits().Policy}, holdfast.Lease{Job: holdfast.Job{Failures: failures}}, failure.Outcome{Event: failure.Returned, Err: failure.HTTPError(500, "", nil), Roll: 0.5})
+		v := failure.Decide(failure.Rules{Policy: s.Traits().Policy}, store.Lease{Job: holdfast.Job{Failures: failures}}, failure.Outcome{Event: failure.Returned, Err: &failure.HTTPError{Status: 500}, Roll: 0.5})
 		if v.To != holdfast.Queued {
 			t.Fatalf("given up after %d", failures+1)
 		}
@@ -331,7 +332,7 @@ func TestAttemptsSpreadOverThreeDays(t *testing.T) {
 	if whole < 70*time.Hour || whole > 80*time.Hour {
 		t.Error(whole)
 	}
-	if v := failure.Decide(failure.Rules{Policy: s.Traits().Policy}, holdfast.Lease{Job: holdfast.Job{Failures: 9}}, failure.Outcome{Event: failure.Returned, Err: failure.HTTPError(500, "", nil)}); v.To != holdfast.Failed {
+	if v := failure.Decide(failure.Rules{Policy: s.Traits().Policy}, store.Lease{Job: holdfast.Job{Failures: 9}}, failure.Outcome{Event: failure.Returned, Err: &failure.HTTPError{Status: 500}}); v.To != holdfast.Failed {
 		t.Error("never given up")
 	}
 }

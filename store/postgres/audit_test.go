@@ -24,6 +24,6 @@ func TestAnIntegrityCheckComparesEachJobWithItsOwnAttempts(t *testing.T) {
 	w.exec(retriedJobs)
 	ctx, cancel := context.WithTimeout(w.ctx, 45*time.Second)
 	defer cancel()
-	_, err := w.store.Audit(ctx)
+	_, err := w.store.CheckIntegrity(ctx)
 	w.ok(err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Payloads of notifications: the id of the sending store, the subject ("work" or "cancel"), and queues.
@@ -45,7 +46,7 @@ type hub struct {
 
 type waiter struct {
 	queues []string
-	wake   chan holdfast.Wake
+	wake   chan store.Wake
 }
 
 func (h *hub) init() {
@@ -84,13 +85,13 @@ func (h *hub) deliver(queues []string, cancel bool) {
 	defer h.mu.Unlock()
 	delivered, noWaiter := map[string]bool{}, len(h.waiters) == 0
 	for w := range h.waiters {
-		wake := holdfast.Wake{Cancel: cancel}
+		wake := store.Wake{Cancel: cancel}
 		for _, queue := range queues {
 			if queue == allQueues || len(w.queues) == 0 || slices.Contains(w.queues, queue) {
 				wake.Work, delivered[queue] = true, true
 			}
 		}
-		if wake != (holdfast.Wake{}) {
+		if wake != (store.Wake{}) {
 			w.wake <- wake
 			delete(h.waiters, w)
 		}
@@ -107,7 +108,7 @@ func (h *hub) deliver(queues []string, cancel bool) {
 func (h *hub) addWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wake := holdfast.Wake{Cancel: h.undeliveredCancel}
+	wake := store.Wake{Cancel: h.undeliveredCancel}
 	h.undeliveredCancel = false
 	for _, queue := range append([]string{allQueues}, w.queues...) {
 		wake.Work = wake.Work || h.undelivered[queue]
@@ -117,7 +118,7 @@ func (h *hub) addWaiter(w *waiter) {
 		wake.Work = true
 		clear(h.undelivered)
 	}
-	if wake != (holdfast.Wake{}) {
+	if wake != (store.Wake{}) {
 		w.wake <- wake
 		return
 	}
@@ -132,12 +133,12 @@ func (h *hub) removeWaiter(w *waiter) {
 
 // Await returns when there may be work in the queues (in any, if none is named) or a cancel request, or when patience has passed. It may return
 // without a reason.
-func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (store.Wake, error) {
 	if err := ctx.Err(); err != nil {
-		return holdfast.Wake{}, err
+		return store.Wake{}, err
 	}
 	s.hub.listen.Do(func() { s.loops.Go(s.listen) })
-	w := &waiter{queues, make(chan holdfast.Wake, 1)}
+	w := &waiter{queues, make(chan store.Wake, 1)}
 	s.hub.addWaiter(w)
 	defer s.hub.removeWaiter(w)
 	timer := time.NewTimer(patience)
@@ -146,11 +147,11 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	case wake := <-w.wake:
 		return wake, nil
 	case <-ctx.Done():
-		return holdfast.Wake{}, ctx.Err()
+		return store.Wake{}, ctx.Err()
 	case <-timer.C:
-		return holdfast.Wake{}, nil
+		return store.Wake{}, nil
 	case <-s.ctx.Done():
-		return holdfast.Wake{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not wait for work: the store is closed"}
+		return store.Wake{}, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not wait for work: the store is closed"}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
@@ -114,14 +115,14 @@ func BenchmarkDrain(b *testing.B) {
 
 func drain(b *testing.B, s *postgres.Store, worker, size int, left *atomic.Int64) {
 	for left.Load() > 0 {
-		leases, err := s.Claim(context.Background(), holdfast.Claim{Worker: fmt.Sprint("w", worker), Queues: []string{"default"}, Limit: size, Start: size, Lease: time.Minute})
+		leases, err := s.Claim(context.Background(), store.Claim{Worker: fmt.Sprint("w", worker), Queues: []string{"default"}, Limit: size, Start: size, Lease: time.Minute})
 		if err != nil {
 			b.Error(err)
 			return
 		}
-		settlements := make([]holdfast.Settlement, len(leases))
+		settlements := make([]store.Settlement, len(leases))
 		for i, l := range leases {
-			settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
+			settlements[i] = store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
 		}
 		if _, err := s.Settle(context.Background(), settlements); err != nil {
 			b.Error(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Breach finds jobs whose next attempt did not start within its deadline, records a breach event for each, once, and returns them.
-func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
+// MissedDeadlines finds jobs whose next attempt did not start within its deadline, records a breach event for each, once, and returns them.
+func (s *Store) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID, error) {
 	if err := rule.Batch("breach", limit); err != nil {
 		return nil, err
 	}

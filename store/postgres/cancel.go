@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Cancel cancels a queued job at once. For a processing job it stores a cancel request and wakes workers; the job ends when its worker settles it.
-func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
+func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfast.State, err error) {
 	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
 		var err error
 		if state, err = rule.Cancel(at.rule()); err != nil {
@@ -39,7 +40,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 }
 
 // requestCancel stores the request, which overrules the worker's settlement. Only the first request is recorded as an event.
-func (s *Store) requestCancel(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) error {
+func (s *Store) requestCancel(ctx context.Context, p *pipeline, at *lockedJob, i store.Intervention) error {
 	requested := false
 	var id [16]byte
 	p.queueRows(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { requested = true; return nil })

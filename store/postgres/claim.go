@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -21,7 +23,7 @@ import (
 // A claim may start from what this process remembers: marks, or the lines that are not empty. The memory chooses only where to look: a statement
 // takes only rows that exist at that moment, under their locks, so no job is claimed twice. The memory can miss jobs of other processes, so a claim
 // that used it and returns fewer jobs than its limit is repeated once without it.
-func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 
 // take claims one batch. The batch id is chosen here: if the answer of the database is lost, the store finds the batch by its id and returns it
 // instead of claiming again.
-func (s *Store) take(ctx context.Context, c holdfast.Claim, l *claimScan) (taken claimResult, err error) {
+func (s *Store) take(ctx context.Context, c store.Claim, l *claimScan) (taken claimResult, err error) {
 	batch := holdfast.NewID()
 	lost := false
 	err = s.withRetries(ctx, "claim", true, func(ctx context.Context) (err error) {
@@ -82,7 +84,7 @@ func (s *Store) take(ctx context.Context, c holdfast.Claim, l *claimScan) (taken
 
 // releaseExcess returns jobs to their queues that exceed the byte limit of a claim: their size is known only when the answer is read. If this fails,
 // the jobs return when their leases expire.
-func (s *Store) releaseExcess(ctx context.Context, excess []holdfast.Settlement) {
+func (s *Store) releaseExcess(ctx context.Context, excess []store.Settlement) {
 	if len(excess) > 0 {
 		_, _ = s.Settle(context.WithoutCancel(ctx), excess)
 	}
@@ -90,9 +92,9 @@ func (s *Store) releaseExcess(ctx context.Context, excess []holdfast.Settlement)
 
 // A claimResult is the answer to a claim.
 type claimResult struct {
-	leases   []holdfast.Lease
+	leases   []store.Lease
 	bytes    int                   // size of their arguments and checkpoints
-	excess   []holdfast.Settlement // jobs to release because they exceed the byte limit of the claim
+	excess   []store.Settlement    // jobs to release because they exceed the byte limit of the claim
 	rows     int                   // jobs taken, including those without a row in holdfast_job
 	last     map[place]holdfast.ID // last job taken from each place
 	perLine  map[int32]int         // jobs taken from each line
@@ -114,7 +116,7 @@ const multiLineClaims = 8
 //
 // If jobs are ready but nothing was taken, because concurrent claims hold the first rows of every line, the last try takes an equal share of every
 // line. A line that others are claiming from can then not hide the other lines.
-func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
+func (s *Store) claim(ctx context.Context, c store.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
 	l.planned = c.OwnerSlots > 0 || s.plannedScopes.has(l.scope)
 	if !l.planned && l.even {
 		l.planned, err = s.mixedPriorities(ctx, l.scope)
@@ -164,10 +166,10 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 }
 
 // claimOnce runs one claim statement in a round trip of its own.
-func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimResult, err error) {
+func (s *Store) claimOnce(ctx context.Context, how string, c store.Claim, batch holdfast.ID, rest []any) (taken claimResult, err error) {
 	send := &pgx.Batch{}
 	send.Queue(s.sql["configure_planner"])
-	taken.leases = []holdfast.Lease{}
+	taken.leases = []store.Lease{}
 	taken.queue(send, s.sql[how], batchClaim{c, batch}, rest)
 	err = s.work.SendBatch(ctx, send).Close()
 	return taken, err
@@ -175,7 +177,7 @@ func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, bat
 
 // A batchClaim is a claim with the id of the batch that it creates.
 type batchClaim struct {
-	holdfast.Claim
+	store.Claim
 	batch holdfast.ID
 }
 
@@ -199,7 +201,7 @@ func (t *claimResult) queue(b *pgx.Batch, sql string, c batchClaim, rest []any) 
 				return nil
 			}
 			if t.rows++; t.rows == 1 { // leases are large: allocate once, and not for an empty answer
-				t.leases, t.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
+				t.leases, t.last = make([]store.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
 				t.perLine, t.perPlace = map[int32]int{}, map[place]int{}
 			}
 			if now.Valid {
@@ -224,10 +226,10 @@ func (t *claimResult) queue(b *pgx.Batch, sql string, c batchClaim, rest []any) 
 
 // keep adds a lease to the answer, or to the excess if the byte limit is reached. All later leases are then excess too, so that no job overtakes one
 // that is released. The first lease is always kept.
-func (t *claimResult) keep(most int, l holdfast.Lease) {
+func (t *claimResult) keep(most int, l store.Lease) {
 	size := len(l.Args) + len(l.Checkpoint)
 	if most > 0 && len(t.leases) > 0 && (len(t.excess) > 0 || t.bytes+size > most) {
-		t.excess = append(t.excess, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
+		t.excess = append(t.excess, store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: store.ChargeRelease, Queue: l.Queue,
 			Why: "it was claimed together with more than fits into memory"})
 		return
 	}
@@ -236,7 +238,7 @@ func (t *claimResult) keep(most int, l holdfast.Lease) {
 }
 
 // recoverClaim returns the leases of a batch that was created by a call whose answer was lost.
-func (s *Store) recoverClaim(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
+func (s *Store) recoverClaim(ctx context.Context, batch holdfast.ID) (leases []store.Lease, err error) {
 	err = s.transact(ctx, s.work, func(p *pipeline) error {
 		leases, err = s.readBatches(ctx, p, []holdfast.ID{batch})
 		return err
@@ -245,7 +247,7 @@ func (s *Store) recoverClaim(ctx context.Context, batch holdfast.ID) (leases []h
 }
 
 // readBatches returns all leases of the batches, as the claim that created them would have.
-func (s *Store) readBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) ([]holdfast.Lease, error) {
+func (s *Store) readBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) ([]store.Lease, error) {
 	held, now, err := s.lockBatches(ctx, p, batches)
 	if err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func (s *Store) readBatches(ctx context.Context, p *pipeline, batches []holdfast
 	if err != nil {
 		return nil, err
 	}
-	leases := []holdfast.Lease{}
+	leases := []store.Lease{}
 	for _, l := range held {
 		for i := range l.members {
 			if f, ok := known[l.members[i].job]; ok {
@@ -323,13 +325,13 @@ func (f *facts) fields() []any {
 }
 
 // lease returns the job as its worker sees it.
-func (f *facts) lease(l *batchRow, m *member, now time.Time) holdfast.Lease {
-	answer := holdfast.Lease{
+func (f *facts) lease(l *batchRow, m *member, now time.Time) store.Lease {
+	answer := store.Lease{
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
 			ID: m.job, Kind: f.kind.text, Queue: f.queue.text, Args: f.args, Priority: f.priority.Int16, Owner: f.owner.text,
 			Tags: f.tags, Dependency: f.dependency.text, RetryWithin: time.Duration(f.within.Int64) * time.Microsecond, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, Trace: f.trace.text, CreatedAt: f.created.Time.UTC(),
-			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
+			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Releases: m.interrupts, Generation: m.generation,
 			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
 		},
 	}
@@ -364,8 +366,8 @@ func (f *facts) corrupt() string {
 		return "the job has no queue"
 	case len(f.args) == 0:
 		return "the arguments are missing"
-	case len(f.args) > holdfast.MaxArgs:
-		return fmt.Sprintf("the arguments have %d bytes, the limit is %d", len(f.args), holdfast.MaxArgs)
+	case len(f.args) > check.MaxArgs:
+		return fmt.Sprintf("the arguments have %d bytes, the limit is %d", len(f.args), check.MaxArgs)
 	}
 	return ""
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -16,28 +16,28 @@ import (
 // and starts again if they have changed.
 type holdCache struct {
 	mu           sync.Mutex
-	inForce      []holdfast.Hold
+	inForce      []store.Hold
 	known        bool
 	hash         string // of inForce and of the declared dependencies of kinds (hold_hash); "" if unknown
 	kindsVersion int    // lineMemory.kindsVersion that belongs to hash
 }
 
 // cached returns the holds, and whether they were ever read.
-func (h *holdCache) cached() ([]holdfast.Hold, bool) {
+func (h *holdCache) cached() ([]store.Hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.inForce, h.known
 }
 
 // set stores holds whose hash is unknown.
-func (h *holdCache) set(seen []holdfast.Hold) {
+func (h *holdCache) set(seen []store.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inForce, h.known, h.hash = seen, true, ""
 }
 
 // setAll stores holds and their hash, and stores the declared dependencies of kinds in the line memory, so that both belong to the same hash.
-func (h *holdCache) setAll(seen []holdfast.Hold, hash string, l *lineMemory, kinds map[string]string) (kindsVersion int) {
+func (h *holdCache) setAll(seen []store.Hold, hash string, l *lineMemory, kinds map[string]string) (kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inForce, h.known, h.hash = seen, true, hash
@@ -46,15 +46,15 @@ func (h *holdCache) setAll(seen []holdfast.Hold, hash string, l *lineMemory, kin
 }
 
 // withHash returns the holds with their hash, which is "" if unknown, and the version of the declared dependencies that it covers.
-func (h *holdCache) withHash() (seen []holdfast.Hold, hash string, kindsVersion int) {
+func (h *holdCache) withHash() (seen []store.Hold, hash string, kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.inForce, h.hash, h.kindsVersion
 }
 
 // sameRules reports whether two lists of holds let the same jobs through, ignoring the levels of rate limits.
-func sameRules(some, others []holdfast.Hold) bool {
-	return slices.EqualFunc(some, others, func(a, b holdfast.Hold) bool {
+func sameRules(some, others []store.Hold) bool {
+	return slices.EqualFunc(some, others, func(a, b store.Hold) bool {
 		x, y := withoutLevel(a.Rate), withoutLevel(b.Rate)
 		a.Rate, b.Rate = nil, nil
 		return a == b && x == y
@@ -62,11 +62,11 @@ func sameRules(some, others []holdfast.Hold) bool {
 }
 
 // withoutLevel returns the rate without its current level.
-func withoutLevel(r *holdfast.Rate) holdfast.Rate {
+func withoutLevel(r *store.Rate) store.Rate {
 	if r == nil {
-		return holdfast.Rate{}
+		return store.Rate{}
 	}
-	return holdfast.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
+	return store.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
 }
 
 // A weightCache keeps the weights of owners for a second.

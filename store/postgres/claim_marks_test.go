@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
-func released(l holdfast.Lease) holdfast.Settlement {
-	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Took: time.Millisecond}
+func released(l store.Lease) store.Settlement {
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: store.ChargeRelease, Took: time.Millisecond}
 }
 
 // River falls from 10,000 jobs a second to 1,800 while a transaction holds an old snapshot.
@@ -38,7 +39,7 @@ func TestJobsPutBackBehindAMarkAreClaimedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, drafts(40)...)
 	first := w.claim(10)
-	_, err := w.store.Settle(w.ctx, []holdfast.Settlement{released(first[3]), released(first[5])})
+	_, err := w.store.Settle(w.ctx, []store.Settlement{released(first[3]), released(first[5])})
 	w.ok(err)
 	if next := w.claim(10); next[0].ID != first[3].ID || next[1].ID != first[5].ID {
 		t.Errorf("two older jobs were put back and overtaken")
@@ -55,7 +56,7 @@ func TestAClaimThatComesShortReadsBehindTheMarks(t *testing.T) {
 	other := w.open(postgres.Config{URL: w.url})
 	w.enqueue(w.store, drafts(20)...)
 	held := w.claim(10)
-	_, err := other.Settle(w.ctx, []holdfast.Settlement{released(held[0])}) // this store does not notice
+	_, err := other.Settle(w.ctx, []store.Settlement{released(held[0])}) // this store does not notice
 	w.ok(err)
 	if got := len(w.claim(100)); got != 11 {
 		t.Errorf("claimed %d of 11", got)
@@ -67,7 +68,7 @@ func TestMarksBecomeStale(t *testing.T) {
 	other := w.open(postgres.Config{URL: w.url})
 	w.enqueue(w.store, drafts(100_000)...)
 	held := w.claim(10)
-	_, err := other.Settle(w.ctx, []holdfast.Settlement{released(held[0])})
+	_, err := other.Settle(w.ctx, []store.Settlement{released(held[0])})
 	w.ok(err)
 	claimed := 0
 	w.until("an older job is no longer overtaken", func() bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -47,7 +47,7 @@ func (p *claimPlan) lockAndRead(ctx context.Context) error {
 	counted := false
 	p.locked = p.limits()
 	for _, h := range p.locked {
-		of, called := h.On()
+		of, called := h.Scope()
 		scope.quote(of)
 		name.quote(called)
 		source.quote(h.Source)
@@ -76,9 +76,9 @@ func (p *claimPlan) lockAndRead(ctx context.Context) error {
 }
 
 // limits returns the holds that cap an open line by count or rate, in the order of their keys, which is the lock order of all claims.
-func (p *claimPlan) limits() (limits []holdfast.Hold) {
+func (p *claimPlan) limits() (limits []store.Hold) {
 	for _, h := range p.holds {
-		valve := lane.NewValves([]holdfast.Hold{h}, p.now)
+		valve := lane.NewValves([]store.Hold{h}, p.now)
 		if !valve.Caps() {
 			continue
 		}
@@ -101,10 +101,10 @@ func (p *claimPlan) queueReadHolds() {
 			if !scope.Valid {
 				return nil
 			}
-			h := holdfast.Hold{}.Upon(scope.String, name.String)
+			h := store.Hold{}.WithScope(scope.String, name.String)
 			h.Source, h.Retries, h.AtMost = source.String, retries.Bool, int(most.Int32)
 			if perSecond.Valid {
-				h.Rate = &holdfast.Rate{PerSecond: perSecond.Float64, Burst: burst.Float64, Level: level.Float64}
+				h.Rate = &store.Rate{PerSecond: perSecond.Float64, Burst: burst.Float64, Level: level.Float64}
 			}
 			p.holds = append(p.holds, h)
 			return nil
@@ -209,7 +209,7 @@ func (p *claimPlan) pick(ctx context.Context) error {
 func (p *claimPlan) valves() *lane.Valves {
 	left := slices.Clone(p.holds)
 	for _, spent := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
-		i := slices.IndexFunc(left, func(h holdfast.Hold) bool { return compareHolds(h, spent.Hold) == 0 })
+		i := slices.IndexFunc(left, func(h store.Hold) bool { return compareHolds(h, spent.Hold) == 0 })
 		rate := *left[i].Rate
 		rate.Level += spent.Tokens
 		left[i].Rate = &rate
@@ -278,8 +278,8 @@ func (p *claimPlan) queueTake() {
 }
 
 // compareHolds orders holds by scope, name and source: the order in which all transactions lock them.
-func compareHolds(a, b holdfast.Hold) int {
-	of, name := a.On()
-	other, called := b.On()
+func compareHolds(a, b store.Hold) int {
+	of, name := a.Scope()
+	other, called := b.Scope()
 	return cmp.Or(cmp.Compare(of, other), cmp.Compare(name, called), cmp.Compare(a.Source, b.Source))
 }

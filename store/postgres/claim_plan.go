@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -45,9 +46,9 @@ type claimPlan struct {
 	scope *lane.Scope
 
 	now     time.Time
-	holds   []holdfast.Hold
+	holds   []store.Hold
 	hash    string
-	locked  []holdfast.Hold
+	locked  []store.Hold
 	tags    []string
 	weights map[string]float64
 	live    []liveCount
@@ -95,7 +96,7 @@ type tagHeldJob struct {
 
 // claimPlanned claims by a plan. A single statement (takeTurns) is tried first where no limit can apply. A plan that took nothing although it picked
 // jobs is repeated, at most planTries times; a plan that set jobs aside made progress and is repeated without counting.
-func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
+func (s *Store) claimPlanned(ctx context.Context, c store.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
 	c.Limit = clampLimit(c.Limit)
 	if !l.even && c.OwnerSlots == 0 {
 		if taken, err = s.takeTurns(ctx, c, batch, l.scope); err != nil || taken.rows > 0 {
@@ -125,12 +126,12 @@ func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfa
 			tries--
 		}
 	}
-	return claimResult{leases: []holdfast.Lease{}}, ctx.Err()
+	return claimResult{leases: []store.Lease{}}, ctx.Err()
 }
 
 // run plans the claim. Its last statements are only queued, so that they travel with COMMIT.
 func (p *claimPlan) run(ctx context.Context) error {
-	p.taken.leases = []holdfast.Lease{}
+	p.taken.leases = []store.Lease{}
 	if err := p.loadCached(ctx); err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (p *claimPlan) rescan(ctx context.Context) error {
 		return err
 	}
 	for _, h := range p.limits() {
-		if !slices.ContainsFunc(p.locked, func(l holdfast.Hold) bool { return compareHolds(l, h) == 0 }) {
+		if !slices.ContainsFunc(p.locked, func(l store.Hold) bool { return compareHolds(l, h) == 0 }) {
 			return errStale
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
@@ -46,7 +47,7 @@ func TestConcurrentClaimsAmongOwnersClaimNoJobTwice(t *testing.T) {
 	for i := range 9 {
 		all.Go(func() {
 			for empty := 0; empty < 3; {
-				leases, err := stores[i%3].Claim(w.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 7, Start: 7, Lease: time.Minute})
+				leases, err := stores[i%3].Claim(w.ctx, store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 7, Start: 7, Lease: time.Minute})
 				if err != nil {
 					t.Error(err)
 					return
@@ -113,11 +114,11 @@ func TestSettlementsThatShareErrorGroupsDoNotDeadlock(t *testing.T) {
 	for i := range 8 {
 		leases := w.claim(jobs / 8) // one batch each, so that they contend only for the error groups
 		all.Go(func() {
-			var settlements []holdfast.Settlement
+			var settlements []store.Settlement
 			for n, l := range leases {
 				group := (n*7 + i*5) % groups // in a different order for each
 				s := released(l)
-				s.Charge, s.Version = holdfast.ChargeFailure, fmt.Sprint("v", i%2)
+				s.Charge, s.Version = store.ChargeFailure, fmt.Sprint("v", i%2)
 				s.Failure = &holdfast.Failure{Code: "GW_5XX", Category: "gateway", Message: "503", Fingerprint: fmt.Sprint("f", group)}
 				settlements = append(settlements, s)
 			}
@@ -144,7 +145,7 @@ func TestTheNextPlannedClaimObeysHoldsThatAnotherProcessChanged(t *testing.T) {
 	other := w.open(postgres.Config{URL: w.url})
 	w.enqueue(w.store, append(owned("acme", 10), owned("zeta", 10)...)...)
 	w.claim(2)
-	hold := holdfast.Hold{Owner: "acme", Actor: "ann"}
+	hold := store.Hold{Owner: "acme", Actor: "ann"}
 	w.ok(other.Pause(w.ctx, hold))
 	for _, l := range w.claim(5) {
 		if l.Owner == "acme" {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -78,7 +79,7 @@ func (m *marks) sortStarts(places []place) []runStart {
 // takeRuns claims in runs if that is possible: jobs of one owner are ready in more than fewLanes places, and no hold limits or counts them. done is
 // false if another way has to be used. The statement compares the hash of the holds with the one that the places were chosen by, and takes nothing if
 // it differs; then takeRuns reads the holds and tries once more.
-func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, done bool, err error) {
+func (s *Store) takeRuns(ctx context.Context, c store.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, done bool, err error) {
 	for range 2 { // the holds may have changed since they were read
 		places, hash, step, err := s.runPlaces(ctx, l.scope)
 		if err != nil || len(places) <= fewLanes {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -55,7 +56,7 @@ func (r *ownerReach) learn(enough bool) {
 // takeTurns claims in one statement where several owners share and no hold limits, counts or looks at tags. It uses the remembered holds, lines and
 // weights. The statement recomputes the hash of the holds and takes nothing if it differs. If takeTurns takes nothing, for whatever reason, the
 // caller makes a full plan.
-func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimResult, err error) {
+func (s *Store) takeTurns(ctx context.Context, c store.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimResult, err error) {
 	holds, hash, kindsVersion := s.holds.withHash()
 	step, trusted := s.lines.cached(scope)
 	weights, fresh := s.weights.cached()

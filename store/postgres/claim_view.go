@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -14,7 +14,7 @@ import (
 // instead of being built again. All its methods need the lock of the lineMemory.
 type view struct {
 	scope   *lane.Scope
-	holds   []holdfast.Hold
+	holds   []store.Hold
 	valves  *lane.Valves
 	byOwner map[string]*ownerPlaces
 	ordered []*ownerPlaces
@@ -40,7 +40,7 @@ type lanePlace struct {
 const maxViews = 8
 
 // view returns the open places of a scope under the given holds, and the version of the declared dependencies that they depend on.
-func (l *lineMemory) view(scope *lane.Scope, holds []holdfast.Hold) (*view, int) {
+func (l *lineMemory) view(scope *lane.Scope, holds []store.Hold) (*view, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := scope.Key()

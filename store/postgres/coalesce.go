@@ -47,7 +47,7 @@ func (f *coalescer) submit(ctx context.Context, entries []entry) error {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: the store is closed"}
+		return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not enqueue: the store is closed"}
 	}
 	f.waiting = append(f.waiting, c)
 	if f.writers < maxWriters {

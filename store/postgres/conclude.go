@@ -20,7 +20,7 @@ const maxReleased = 5000
 // step is repeated.
 var errUnknownLanes = errors.New("a lane does not exist yet")
 
-// Conclude processes the ends of group members: it releases or cancels members that waited for them, cancels the members of groups that were
+// AdvanceGroups processes the ends of group members: it releases or cancels members that waited for them, cancels the members of groups that were
 // cancelled or have expired, and settles groups whose members have all ended. It returns how many changes it made; 0 means that nothing is left to
 // do.
 //
@@ -28,7 +28,7 @@ var errUnknownLanes = errors.New("a lane does not exist yet")
 // event groups have followed the feed. If it fails, the next step reads the same events again. No end of a member is missed: events are numbered in
 // one order and followed without gaps, and the position is not advanced past a group that another transaction had locked, or while more members wait
 // than one step moves.
-func (s *Store) Conclude(ctx context.Context, limit int) (changes int, err error) {
+func (s *Store) AdvanceGroups(ctx context.Context, limit int) (changes int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
 	}

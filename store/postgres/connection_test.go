@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
@@ -29,16 +30,16 @@ func TestCutConnectionsAreReplacedWithoutErrors(t *testing.T) {
 		t.Fatalf("claimed %d", len(leases))
 	}
 	w.cut()
-	_, err := w.store.Renew(w.ctx, []holdfast.Renewal{{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}}}, time.Minute)
+	_, err := w.store.Renew(w.ctx, []store.Renewal{{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}}}, time.Minute)
 	w.ok(err)
 	w.cut()
-	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{complete(leases[0]), complete(leases[1])})
+	answers, err := w.store.Settle(w.ctx, []store.Settlement{complete(leases[0]), complete(leases[1])})
 	w.ok(errors.Join(append(answers, err)...))
 	w.cut()
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"})
 	w.cut()
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail", IdempotencyKey: "i"})
-	if findings, err := w.store.Audit(w.ctx); err != nil || len(findings) > 0 {
+	if findings, err := w.store.CheckIntegrity(w.ctx); err != nil || len(findings) > 0 {
 		t.Fatal(findings, err)
 	}
 }
@@ -86,7 +87,7 @@ func TestSessionsCutDuringWritesLoseAndDuplicateNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d calls were acknowledged", n, callers*each)
-	if findings, err := w.store.Audit(w.ctx); err != nil || len(findings) > 0 {
+	if findings, err := w.store.CheckIntegrity(w.ctx); err != nil || len(findings) > 0 {
 		t.Fatal(findings, err)
 	}
 }
@@ -101,7 +102,7 @@ func TestABlockedCallEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
 	w.ok(err)
 	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
 	defer cancel()
-	_, err = w.store.Settle(ctx, []holdfast.Settlement{complete(lease)})
+	_, err = w.store.Settle(ctx, []store.Settlement{complete(lease)})
 	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
@@ -111,13 +112,13 @@ func TestABlockedCallEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
 		return n == 0
 	})
 	w.ok(tx.Rollback(w.ctx))
-	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{complete(lease)})
+	answers, err := w.store.Settle(w.ctx, []store.Settlement{complete(lease)})
 	w.ok(errors.Join(append(answers, err)...))
 }
 
 func TestRenewalsDoNotWaitBehindOtherWork(t *testing.T) {
 	w := newWorld(t)
-	store := w.open(postgres.Config{URL: w.url, Pool: 1})
+	db := w.open(postgres.Config{URL: w.url, Pool: 1})
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
 	blocked, free := w.claim(1)[0], w.claim(1)[0]
 	tx, err := w.conn.Begin(w.ctx)
@@ -126,7 +127,7 @@ func TestRenewalsDoNotWaitBehindOtherWork(t *testing.T) {
 	w.ok(err)
 	settled := make(chan error, 1)
 	go func() {
-		_, err := store.Settle(w.ctx, []holdfast.Settlement{complete(blocked)})
+		_, err := db.Settle(w.ctx, []store.Settlement{complete(blocked)})
 		settled <- err
 	}()
 	w.until("the settlement waits", func() bool {
@@ -134,7 +135,7 @@ func TestRenewalsDoNotWaitBehindOtherWork(t *testing.T) {
 		w.ok(tx.QueryRow(w.ctx, "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&n))
 		return n > 0
 	})
-	renewed, err := store.Renew(w.ctx, []holdfast.Renewal{{Batch: free.Batch, Running: []holdfast.ID{free.ID}}}, time.Hour)
+	renewed, err := db.Renew(w.ctx, []store.Renewal{{Batch: free.Batch, Running: []holdfast.ID{free.ID}}}, time.Hour)
 	if err != nil || len(renewed.Lost) > 0 {
 		t.Fatal(renewed, err)
 	}
@@ -171,8 +172,8 @@ func TestOneBadCallDoesNotFailTheCallsItIsCoalescedWith(t *testing.T) {
 func TestOtherProcessesAreWokenAlsoAfterTheirConnectionWasCut(t *testing.T) {
 	w := newWorld(t)
 	other := w.open(postgres.Config{URL: w.url})
-	await := func() chan holdfast.Wake {
-		woken := make(chan holdfast.Wake, 1)
+	await := func() chan store.Wake {
+		woken := make(chan store.Wake, 1)
 		go func() {
 			wake, err := other.Await(w.ctx, []string{"default"}, time.Minute)
 			if err != nil {
@@ -193,7 +194,7 @@ func TestOtherProcessesAreWokenAlsoAfterTheirConnectionWasCut(t *testing.T) {
 	}
 	w.cut()
 	woken = await()
-	_, err := w.store.Cancel(w.ctx, holdfast.Intervention{Job: lease.ID, Actor: "ann"})
+	_, err := w.store.Cancel(w.ctx, store.Intervention{Job: lease.ID, Actor: "ann"})
 	w.ok(err)
 	for wake := <-woken; !wake.Cancel; wake = <-woken {
 		woken = await() // woken without a reason
@@ -209,15 +210,15 @@ func TestOtherProcessesAreWokenAlsoAfterTheirConnectionWasCut(t *testing.T) {
 func TestNumbersOutOfRangeAffectOnlyTheirOwnCall(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
-	leases, err := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default", "no\x00queue"}, Limit: math.MaxInt, Start: math.MaxInt, Lease: time.Minute})
+	leases, err := w.store.Claim(w.ctx, store.Claim{Worker: "w", Queues: []string{"default", "no\x00queue"}, Limit: math.MaxInt, Start: math.MaxInt, Lease: time.Minute})
 	w.ok(err)
 	if len(leases) != 2 {
 		t.Fatalf("claimed %d", len(leases))
 	}
 	forged, capped := complete(leases[0]), complete(leases[1])
 	forged.Token = math.MaxInt
-	capped.To, capped.Charge, capped.Limit = holdfast.Queued, holdfast.ChargeInterrupt, math.MaxInt
-	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{forged, complete(leases[0]), capped})
+	capped.To, capped.Charge, capped.Limit = holdfast.Queued, store.ChargeRelease, math.MaxInt
+	answers, err := w.store.Settle(w.ctx, []store.Settlement{forged, complete(leases[0]), capped})
 	w.ok(err)
 	if !errors.Is(answers[0], holdfast.ErrLeaseLost) || answers[1] != nil || !errors.Is(answers[2], holdfast.ErrInvalid) {
 		t.Fatal(answers)
@@ -232,7 +233,7 @@ func TestAJobWithAFinishedRowDoesNotKeepOthersFromFinishing(t *testing.T) {
 	leases := w.claim(3)
 	w.exec(`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state)
 	        VALUES ($1, 9, 0, 0, 0, 1, now(), 'cancelled')`, leases[1].ID.String())
-	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{complete(leases[0]), complete(leases[1]), complete(leases[2])})
+	answers, err := w.store.Settle(w.ctx, []store.Settlement{complete(leases[0]), complete(leases[1]), complete(leases[2])})
 	w.ok(err)
 	if err := errors.Join(answers...); err != nil {
 		t.Fatal(err)
@@ -265,7 +266,7 @@ func TestAClosedStoreRefusesWork(t *testing.T) {
 	w.ok(w.store.Close())
 	w.ok(w.store.Close())
 	_, enqueue := w.store.Enqueue(w.ctx, []holdfast.Draft{{Kind: "mail"}})
-	_, claim := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second})
+	_, claim := w.store.Claim(w.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second})
 	_, await := w.store.Await(w.ctx, nil, time.Minute)
 	for _, err := range []error{enqueue, claim, await} {
 		if !errors.Is(err, holdfast.ErrUnavailable) {

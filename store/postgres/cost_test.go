@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -40,18 +40,18 @@ func openMeter(t testing.TB) storetest.Meter {
 	END $$`)
 	proxy := &wire{}
 	address := proxy.urlFor(t, w.url)
-	return func(ready, work func(holdfast.Store)) (spent storetest.Cost) {
-		store, err := postgres.Open(context.Background(), postgres.Config{URL: address, Pool: 2})
+	return func(ready, work func(store.Store)) (spent storetest.Cost) {
+		db, err := postgres.Open(context.Background(), postgres.Config{URL: address, Pool: 2})
 		w.ok(err)
-		defer store.Close()
-		ready(store)
+		defer db.Close()
+		ready(db)
 		rows, bytes := w.rows(), w.log()
 		trips, statements, transactions := proxy.counts()
-		work(store)
+		work(db)
 		spent.Bytes = w.log() - bytes
 		moreTrips, moreStatements, moreTransactions := proxy.counts()
 		spent.Trips, spent.Statements, spent.Transactions = float64(moreTrips-trips), float64(moreStatements-statements), float64(moreTransactions-transactions)
-		w.ok(store.Close())
+		w.ok(db.Close())
 		w.awaitSessionsEnd()
 		spent.Rows = w.rows() - rows
 		return spent

@@ -3,12 +3,12 @@ package postgres
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Discard removes a failed job from the dead letters. It stays failed.
-func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
+func (s *Store) Discard(ctx context.Context, i store.Intervention) error {
 	if err := rule.CheckDiscard(&i); err != nil {
 		return err
 	}

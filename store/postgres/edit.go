@@ -9,13 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Edit changes a queued or failed job and returns it as it is afterwards. If the job moves to a lane that does not exist, the lane is created first,
 // outside the transaction.
-func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+func (s *Store) Edit(ctx context.Context, e store.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
 	}
@@ -46,7 +47,7 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 
 // laneOf returns the lane that an edit moves its job to, or nil if it does not move. If the caller names another owner than the job's, no lane is
 // created.
-func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err error) {
+func (s *Store) laneOf(ctx context.Context, e *store.Edit) (lane *int32, err error) {
 	if e.Queue == nil {
 		return nil, nil
 	}
@@ -78,7 +79,7 @@ type editCall struct {
 
 // edit decides the edit and queues its statements. The ready or later row is deleted and inserted again, never updated, so that a claim that read the
 // old facts does not find the row.
-func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *int32) error {
+func (s *Store) edit(ctx context.Context, in editCall, e *store.Edit, lane *int32) error {
 	now, err := in.shown.Job(ctx, e.Job)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *i
 
 // queueReturn queues the insertion of the job where it waits with its new facts. A job that was set aside behind a held tag becomes claimable: the
 // next claim checks its new tags.
-func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, aside bool) {
+func (s *Store) queueReturn(in editCall, now holdfast.Job, e *store.Edit, aside bool) {
 	due, m := now.DueAt, &in.at.member
 	ready := in.at.place == inReady || aside
 	if e.Delay != nil {

@@ -103,7 +103,7 @@ func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	for i := range entries {
 		id, ok := s.lanes.Load(entries[i].path())
 		if !ok {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: a new lane was not found after it was created; try again"}
+			return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not enqueue: a new lane was not found after it was created; try again"}
 		}
 		entries[i].lane = id.(int32)
 	}

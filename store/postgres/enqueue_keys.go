@@ -256,7 +256,7 @@ func (a *admission) unique(ctx context.Context) error {
 func (a *admission) take(ctx context.Context, table string, want map[key]int, digests map[int]string, lost func(i int, digest string, job holdfast.ID)) error {
 	for round := 0; len(want) > 0; round++ {
 		if round > 20 {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: other processes keep taking and freeing one of the keys; try again"}
+			return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not enqueue: other processes keep taking and freeing one of the keys; try again"}
 		}
 		names, values := a.keyColumns(table, want, digests)
 		got := func(scan func(...any) error) error {

@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // startDeadlines are the deadlines for the start of the next attempts, as settlements promise them.
 type startDeadlines struct{ at, job, token column }
 
-func (r *startDeadlines) add(n *holdfast.Settlement, now time.Time) {
-	if n.Within > 0 {
-		r.at.micros(now.Add(n.Within))
+func (r *startDeadlines) add(n *store.Settlement, now time.Time) {
+	if n.StartWithin > 0 {
+		r.at.micros(now.Add(n.StartWithin))
 		r.job.id(n.Job)
 		r.token.int(n.Token)
 	}
@@ -43,9 +44,9 @@ type errorGroupCount struct {
 }
 
 // add counts an attempt that failed, whose worker was lost, or that ended its job. A released attempt does not count.
-func (t *errorGroupCounts) add(n *holdfast.Settlement, to holdfast.State) {
+func (t *errorGroupCounts) add(n *store.Settlement, to holdfast.State) {
 	f := n.Failure
-	counts := n.Charge == holdfast.ChargeFailure || n.Charge == holdfast.ChargeCrash || to.Terminal()
+	counts := n.Charge == store.ChargeFailure || n.Charge == store.ChargeCrash || to.Terminal()
 	if f == nil || f.Fingerprint == "" || !counts {
 		return
 	}
@@ -100,7 +101,7 @@ func (t *settleCall) changeStatuses(ctx context.Context, fingerprints string) er
 	var which, to, event, reason column
 	into := []any{&name, &status, &g.Failures, &until, &g.UntilCount, &resolvedIn}
 	t.p.queueRows(t.s.sql["read_error_groups"], []any{fingerprints}, into, func() error {
-		g.Status, g.ResolvedIn, g.Until = holdfast.Status(status), resolvedIn, time.Time{}
+		g.Status, g.ResolvedIn, g.Until = store.Status(status), resolvedIn, time.Time{}
 		if until != nil {
 			g.Until = *until
 		}
@@ -120,7 +121,7 @@ func (t *settleCall) changeStatuses(ctx context.Context, fingerprints string) er
 }
 
 // Triage stores an operator's decision or note on an error group.
-func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
+func (s *Store) Triage(ctx context.Context, t store.Triage) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 			if !there {
 				return rule.NoErrorGroup(t.Fingerprint)
 			}
-			s.queueEvent(p.Batch, holdfast.Event{Subject: "error/" + cleanText(t.Fingerprint), Name: name, Actor: t.Actor, Reason: t.Reason}, now)
+			s.queueEvent(p.Batch, store.Event{Subject: "error/" + cleanText(t.Fingerprint), Name: name, Actor: t.Actor, Reason: t.Reason}, now)
 			return nil
 		})
 	})

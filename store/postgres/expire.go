@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Expire moves queued jobs that have passed their expiry into a batch of the caller, which settles them.
-func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *Store) Expire(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	var leases []holdfast.Lease
+	var leases []store.Lease
 	err := s.withRetries(ctx, "expire", true, func(ctx context.Context) error {
 		batch := holdfast.NewID()
 		return s.transact(ctx, s.work, func(p *pipeline) (err error) {

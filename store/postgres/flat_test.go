@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
@@ -69,13 +69,13 @@ func (w *world) load(l storetest.Load) {
 }
 
 // blocks counts the blocks of tables and indexes that a store touches. Its sessions report them when they end.
-func (w *world) blocks(work func(holdfast.Store)) int {
+func (w *world) blocks(work func(store.Store)) int {
 	w.Helper()
 	w.exec("SELECT pg_stat_force_next_flush()") // otherwise earlier work of this session, such as a vacuum, would be counted later
 	before := w.pages()
-	store := w.open(postgres.Config{URL: w.url, Pool: 2})
-	work(store)
-	w.ok(store.Close())
+	db := w.open(postgres.Config{URL: w.url, Pool: 2})
+	work(db)
+	w.ok(db.Close())
 	w.awaitSessionsEnd()
 	return w.pages() - before
 }

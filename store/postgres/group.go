@@ -8,14 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // manyDeadline is the deadline of operations that may move a hundred thousand jobs in one transaction.
 const manyDeadline = time.Minute
 
-// Gather creates a group, so that drafts can name it.
-func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
+// CreateGroup creates a group, so that drafts can name it.
+func (s *Store) CreateGroup(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
 	if err := rule.Group(&g); err != nil {
 		return holdfast.Group{}, err
 	}
@@ -31,8 +32,8 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Gro
 	return made, err
 }
 
-// Gather creates a group that exists if and when the caller's transaction commits.
-func (g txEnqueuer) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
+// CreateGroup creates a group that exists if and when the caller's transaction commits.
+func (g txEnqueuer) CreateGroup(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
 	q, err := g.session(ctx)
 	if err != nil {
 		return holdfast.Group{}, err
@@ -103,13 +104,13 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 	return g, nil
 }
 
-// Seal marks a group as having all its members.
-func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
+// SealGroup marks a group as having all its members.
+func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
 	return s.withRetries(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, pgxSession{s.work}, group) })
 }
 
-// Seal seals a group if and when the caller's transaction commits.
-func (g txEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
+// SealGroup seals a group if and when the caller's transaction commits.
+func (g txEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
 	q, err := g.session(ctx)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
 
 // reopen starts a new generation of the settled groups of these jobs, and of all groups around them. Lock order: jobs first, then groups from the
 // youngest to the oldest, and no transaction that has locked a group waits for a job. So there is no deadlock.
-func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
+func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now time.Time, i store.Intervention) error {
 	var groups []holdfast.ID
 	var id [16]byte
 	p.queueRows(s.sql["lock_group_ancestors"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
@@ -143,7 +144,7 @@ func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now
 }
 
 // CancelGroup seals the group and marks it as ending. Conclude cancels its members.
-func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+func (s *Store) CancelGroup(ctx context.Context, i store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
@@ -172,6 +173,6 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 }
 
 // groupEvent is the event of a person's action on a group.
-func groupEvent(name string, i holdfast.Intervention, generation int) holdfast.Event {
-	return holdfast.Event{Subject: "group/" + i.Group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation}
+func groupEvent(name string, i store.Intervention, generation int) store.Event {
+	return store.Event{Subject: "group/" + i.Group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation}
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // RetryGroup retries the failed members of a group and of its child groups, and makes the members wait again that were cancelled because of them. It
 // returns how many jobs that were. The number of statements does not depend on the number of members.
-func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int, err error) {
+func (s *Store) RetryGroup(ctx context.Context, i store.Intervention) (n int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
 	}
@@ -47,7 +48,7 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int,
 type groupRetry struct {
 	s      *Store
 	p      *pipeline
-	i      holdfast.Intervention
+	i      store.Intervention
 	now    time.Time
 	failed []*failedMember
 

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
 func (w *world) gather(to holdfast.Enqueuer, g holdfast.Group) holdfast.ID {
 	w.Helper()
-	made, err := to.Gather(w.ctx, g)
+	made, err := to.CreateGroup(w.ctx, g)
 	w.ok(err)
 	return made.ID
 }
@@ -23,7 +24,7 @@ func (w *world) conclude() (steps int) {
 	w.Helper()
 	for n := 1; n > 0; steps++ {
 		var err error
-		n, err = w.store.Conclude(w.ctx, 5000)
+		n, err = w.store.AdvanceGroups(w.ctx, 5000)
 		w.ok(err)
 	}
 	return steps
@@ -46,11 +47,11 @@ func (w *world) end(to holdfast.State) (n int) {
 		if len(leases) == 0 {
 			return n
 		}
-		settlements := make([]holdfast.Settlement, len(leases))
+		settlements := make([]store.Settlement, len(leases))
 		for i, l := range leases {
 			settlements[i] = complete(l)
 			if settlements[i].To = to; to == holdfast.Failed {
-				settlements[i].Failure, settlements[i].Charge = &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "no"}, holdfast.ChargeFailure
+				settlements[i].Failure, settlements[i].Charge = &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "no"}, store.ChargeFailure
 			}
 		}
 		answers, err := w.store.Settle(w.ctx, settlements)
@@ -70,7 +71,7 @@ func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
 		}
 		w.enqueue(w.store, list...)
 	}
-	w.ok(w.store.Seal(w.ctx, group))
+	w.ok(w.store.SealGroup(w.ctx, group))
 	w.conclude()
 	w.expectGroup(group, holdfast.GroupProcessing, 1)
 	if n := w.end(holdfast.Failed); n != many {
@@ -78,7 +79,7 @@ func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
 	}
 	t.Logf("concluded in %d steps", w.conclude())
 	w.expectGroup(group, holdfast.GroupFailed, 1)
-	n, err := w.store.RetryGroup(w.ctx, holdfast.Intervention{Group: group, Actor: "ada", Reason: "the gateway is back"})
+	n, err := w.store.RetryGroup(w.ctx, store.Intervention{Group: group, Actor: "ada", Reason: "the gateway is back"})
 	if err != nil || n != many {
 		t.Fatalf("%d members were retried: %v", n, err)
 	}
@@ -103,8 +104,8 @@ func TestGroupsAreMadeAndSealedInATransactionOfDatabaseSQL(t *testing.T) {
 		group := w.gather(in, holdfast.Group{Parent: parent, ExpireIn: time.Hour, Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report"}}}})
 		first := holdfast.NewID()
 		w.enqueue(in, holdfast.Draft{Kind: "mail", ID: first, Group: group}, holdfast.Draft{Kind: "mail", Group: group, After: []holdfast.ID{first}})
-		w.ok(in.Seal(w.ctx, group))
-		w.ok(in.Seal(w.ctx, parent))
+		w.ok(in.SealGroup(w.ctx, group))
+		w.ok(in.SealGroup(w.ctx, parent))
 		if _, err := in.Enqueue(w.ctx, []holdfast.Draft{{Kind: "mail", Group: group}}); !errors.Is(err, holdfast.ErrConflict) {
 			t.Fatalf("a sealed group took a member: %v", err)
 		}
@@ -127,7 +128,7 @@ func TestACallersTransactionThatAddsMembersDoesNotBlockOtherGroups(t *testing.T)
 	busy, other := w.gather(w.store, holdfast.Group{}), w.gather(w.store, holdfast.Group{})
 	first := w.enqueue(w.store, holdfast.Draft{Kind: "mail", Group: busy})[0].ID
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail", Group: busy, After: []holdfast.ID{first}}, holdfast.Draft{Kind: "mail", Group: other})
-	w.ok(w.store.Seal(w.ctx, other))
+	w.ok(w.store.SealGroup(w.ctx, other))
 	tx, err := w.conn.Begin(w.ctx)
 	w.ok(err)
 	defer tx.Rollback(w.ctx)
@@ -158,9 +159,9 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 		for _, r := range w.enqueue(w.store, list...) {
 			members = append(members, r.ID)
 		}
-		w.ok(w.store.Seal(w.ctx, group))
+		w.ok(w.store.SealGroup(w.ctx, group))
 	}
-	w.ok(w.store.Seal(w.ctx, parent))
+	w.ok(w.store.SealGroup(w.ctx, parent))
 	w.end(holdfast.Failed)
 	w.conclude()
 	stores := []*postgres.Store{w.store, w.open(postgres.Config{URL: w.url}), w.open(postgres.Config{URL: w.url})}
@@ -174,7 +175,7 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 		s := stores[i%3]
 		all.Go(func() {
 			for n := range 5 {
-				word := holdfast.Intervention{Job: members[(i*5+n)%40], Group: parent, Actor: "ada", Reason: "again"}
+				word := store.Intervention{Job: members[(i*5+n)%40], Group: parent, Actor: "ada", Reason: "again"}
 				var err error
 				switch i % 4 {
 				case 0:
@@ -182,9 +183,9 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 				case 1:
 					_, err = s.RetryGroup(w.ctx, word)
 				case 2:
-					_, err = s.Redrive(w.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: members[n*8 : n*8+8], Actor: "ada"})
+					_, err = s.Redrive(w.ctx, store.Redrive{ID: holdfast.NewID(), Jobs: members[n*8 : n*8+8], Actor: "ada"})
 				default:
-					_, err = s.Conclude(w.ctx, 100)
+					_, err = s.AdvanceGroups(w.ctx, 100)
 				}
 				allowConflict(err)
 			}
@@ -198,7 +199,7 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 	if g.State != holdfast.GroupReady || g.Members.Complete != 4 {
 		t.Fatalf("%+v", g)
 	}
-	findings, err := w.store.Audit(w.ctx)
+	findings, err := w.store.CheckIntegrity(w.ctx)
 	if err != nil || len(findings) > 0 {
 		t.Fatalf("%v %v", findings, err)
 	}
@@ -213,14 +214,14 @@ func TestADatabaseAboveMaxSizeRefusesNewJobs(t *testing.T) {
 	defer tx.Rollback(w.ctx)
 	_, alone := full.Enqueue(w.ctx, drafts(1))
 	_, guest := full.In(tx).Enqueue(w.ctx, drafts(1))
-	kept := full.Keep(w.ctx, holdfast.Change{Enqueue: drafts(1)})
+	kept := full.Apply(w.ctx, store.Change{Enqueue: drafts(1)})
 	for _, err := range []error{alone, guest, kept} {
 		if !errors.Is(err, holdfast.ErrUnavailable) {
 			t.Errorf("a database above max_size returned %v", err)
 		}
 	}
-	leases, err := full.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := full.Claim(w.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 	w.ok(err)
-	answers, err := full.Settle(w.ctx, []holdfast.Settlement{complete(leases[0])})
+	answers, err := full.Settle(w.ctx, []store.Settlement{complete(leases[0])})
 	w.ok(errors.Join(append(answers, err)...))
 }

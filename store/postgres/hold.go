@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Pause places a hold and records an event. After a lost answer it does not repeat, because the event could then be recorded twice.
-func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+func (s *Store) Pause(ctx context.Context, h store.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
@@ -22,13 +22,13 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	}
 	return s.changeHold(ctx, "pause", func(ctx context.Context, p *pipeline, now time.Time) error {
 		s.queuePlace(p.Batch, h, now)
-		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
+		s.queueEvent(p.Batch, store.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
 
 // Resume lifts a hold, and records an event if there was one.
-func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+func (s *Store) Resume(ctx context.Context, h store.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 		if err := p.flush(ctx); err != nil || !there {
 			return err
 		}
-		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
+		s.queueEvent(p.Batch, store.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
@@ -62,14 +62,14 @@ func (s *Store) changeHold(ctx context.Context, verb string, change func(context
 }
 
 // subjectOf returns the subject of a hold's events.
-func subjectOf(h holdfast.Hold) string {
-	scope, name := h.On()
+func subjectOf(h store.Hold) string {
+	scope, name := h.Scope()
 	return "hold/" + scope + "/" + name
 }
 
 // queuePlace queues the insertion or replacement of a hold.
-func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
-	scope, name := h.On()
+func (s *Store) queuePlace(b *pgx.Batch, h store.Hold, now time.Time) {
+	scope, name := h.Scope()
 	var perSecond, burst, level, until, expected any
 	if h.Rate != nil {
 		perSecond, burst, level = h.Rate.PerSecond, h.Rate.Burst, h.Rate.Level
@@ -84,28 +84,28 @@ func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 }
 
 // queueLift queues the deletion of a hold. there is set if it was in force.
-func (s *Store) queueLift(p *pipeline, h holdfast.Hold, now time.Time, there *bool) {
-	scope, name := h.On()
+func (s *Store) queueLift(p *pipeline, h store.Hold, now time.Time, there *bool) {
+	scope, name := h.Scope()
 	var one int
 	p.queueRows(s.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
 }
 
 // queueDeposit queues the addition of tokens to a rate limit.
-func (s *Store) queueDeposit(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
-	scope, name := d.Hold.On()
+func (s *Store) queueDeposit(b *pgx.Batch, d store.Deposit, now time.Time) {
+	scope, name := d.Hold.Scope()
 	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, timestamp(now))
 }
 
 // queueEvent queues an event of a subject that is not a job.
-func (s *Store) queueEvent(b *pgx.Batch, e holdfast.Event, now time.Time) {
+func (s *Store) queueEvent(b *pgx.Batch, e store.Event, now time.Time) {
 	b.Queue(s.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
 }
 
 // changeHolds queues all changes of holds, in the order of their keys, in which claims lock them too. A hold that is lifted and placed in one change
 // is in force afterwards.
-func (s *Store) changeHolds(p *pipeline, c *holdfast.Change, now time.Time) {
+func (s *Store) changeHolds(p *pipeline, c *store.Change, now time.Time) {
 	type step struct {
-		hold holdfast.Hold
+		hold store.Hold
 		do   func()
 	}
 	var steps []step

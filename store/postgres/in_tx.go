@@ -54,7 +54,7 @@ func (g txEnqueuer) session(ctx context.Context) (session, error) {
 	case *sql.Tx:
 		return sqlSession{tx}, nil
 	}
-	return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
+	return nil, &holdfast.Error{Err: holdfast.ErrInvalid,
 		Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
 }
 

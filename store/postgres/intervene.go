@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -52,7 +53,7 @@ func (a *lockedJob) rule() rule.Job {
 
 // intervene finds a job, locks it where it is, and calls act to change it, in one transaction. If act returns an error, nothing is changed. After a
 // lost answer it does not repeat: if the first attempt committed, the second would be refused because of it.
-func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervention, act func(context.Context, *pipeline, *lockedJob) error) error {
+func (s *Store) intervene(ctx context.Context, verb string, i store.Intervention, act func(context.Context, *pipeline, *lockedJob) error) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervent
 
 // lockJob searches all tables for the job and waits at each for a transaction that is moving it. A job that moved to a table that was already
 // searched is found by the next round.
-func (s *Store) lockJob(ctx context.Context, p *pipeline, i holdfast.Intervention) (*lockedJob, error) {
+func (s *Store) lockJob(ctx context.Context, p *pipeline, i store.Intervention) (*lockedJob, error) {
 	for range 10 {
 		at, there, err := s.findJob(ctx, p, i.Job)
 		switch {
@@ -119,11 +120,11 @@ func (a *lockedJob) queueFind(p *pipeline, place int, sql string, more ...any) {
 }
 
 // recordEvent adds an event for a person's action to the job's story.
-func (s *Store) recordEvent(p *pipeline, at *lockedJob, name string, i holdfast.Intervention) {
+func (s *Store) recordEvent(p *pipeline, at *lockedJob, name string, i store.Intervention) {
 	s.recordChange(p, at, name, i, nil)
 }
 
 // recordChange is recordEvent with the values that were replaced.
-func (s *Store) recordChange(p *pipeline, at *lockedJob, name string, i holdfast.Intervention, was json.RawMessage) {
+func (s *Store) recordChange(p *pipeline, at *lockedJob, name string, i store.Intervention, was json.RawMessage) {
 	p.Queue(s.sql["event_add"], i.Job.String(), timestamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation, string(was))
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Keep applies a change in one transaction, all or none. After a lost answer it does not repeat: if the first attempt committed, its own record
+// Apply applies a change in one transaction, all or none. After a lost answer it does not repeat: if the first attempt committed, its own record
 // versions would refuse the second.
-func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+func (s *Store) Apply(ctx context.Context, c store.Change) error {
 	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in fields of these
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
@@ -34,10 +34,10 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if len(k.fresh) > 0 {
 		s.announceEnqueued(k.fresh)
 	}
-	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightsRoom }) {
+	if slices.ContainsFunc(c.Records, func(r store.Record) bool { return r.Namespace == weightsRoom }) {
 		s.weights.forget()
 	}
-	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
+	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d store.Deposit) bool { return d.Tokens > 0 }) {
 		s.wake([]string{allQueues}, false)
 	}
 	return nil
@@ -46,7 +46,7 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 // A changeCall is one call of Keep in progress.
 type changeCall struct {
 	s       *Store
-	c       *holdfast.Change
+	c       *store.Change
 	entries []entry
 	fresh   []entry // the entries that were new
 	now     time.Time
@@ -80,7 +80,7 @@ func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.Records[a].Room, c.Records[b].Room), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
+		return cmp.Or(cmp.Compare(c.Records[a].Namespace, c.Records[b].Namespace), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
 	})
 	for _, i := range order {
 		s.keepRecord(p, c.Records[i], &stale[i])
@@ -102,7 +102,7 @@ func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 	for _, e := range c.Events {
 		k.queueEvent(p, e)
 	}
-	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
+	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e store.Event) bool { return !e.Job.IsZero() }) {
 		if err := p.flush(ctx); err != nil || k.refused != nil {
 			return cmp.Or(err, k.refused)
 		}
@@ -116,7 +116,7 @@ func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 }
 
 // queueEvent queues one event.
-func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
+func (k *changeCall) queueEvent(p *pipeline, e store.Event) {
 	if e.Job.IsZero() {
 		e.Generation = 0
 		k.s.queueEvent(p.Batch, e, k.now)
@@ -131,8 +131,8 @@ func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
 }
 
 // keepRecord queues the compare-and-set of one record: create, update or delete it if its version is still the given one.
-func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
-	stale := rule.RecordChanged(r.Room, r.Name)
+func (s *Store) keepRecord(p *pipeline, r store.Record, refused *error) {
+	stale := rule.RecordChanged(r.Namespace, r.Name)
 	kept := func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
 			*refused = stale
@@ -142,13 +142,13 @@ func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
 	switch {
 	case r.Body == nil && r.Version == 0:
 		var version int
-		p.queueRows(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
+		p.queueRows(s.sql["find_record"], []any{r.Namespace, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
 	case r.Body == nil:
-		p.Queue(s.sql["delete_record"], r.Room, r.Name, r.Version).Exec(kept)
+		p.Queue(s.sql["delete_record"], r.Namespace, r.Name, r.Version).Exec(kept)
 	case r.Version == 0:
-		p.Queue(s.sql["insert_record"], r.Room, r.Name, string(r.Body)).Exec(kept)
+		p.Queue(s.sql["insert_record"], r.Namespace, r.Name, string(r.Body)).Exec(kept)
 	default:
-		p.Queue(s.sql["update_record"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
+		p.Queue(s.sql["update_record"], r.Namespace, r.Name, r.Version, string(r.Body)).Exec(kept)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
 const weightsRoom = "share"
 
 // listenTo queues the replacement of the events that a listener wants.
-func (s *Store) listenTo(p *pipeline, l holdfast.Listener) {
+func (s *Store) listenTo(p *pipeline, l store.Listener) {
 	events := textArray(l.Events)
 	p.Queue(s.sql["listen_drop"], l.Name, events)
 	p.Queue(s.sql["listen_add"], l.Name, events)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
@@ -134,7 +135,7 @@ func TestAClaimWhoseAnswerIsLostIsRecovered(t *testing.T) {
 
 func TestAPlannedClaimWhoseAnswerIsLostIsRecovered(t *testing.T) {
 	everyMode(t, func(w *world, h *answerDropper) {
-		w.ok(w.store.Pause(w.ctx, holdfast.Hold{Queue: "default", AtMost: 5, Actor: "ann"}))
+		w.ok(w.store.Pause(w.ctx, store.Hold{Queue: "default", AtMost: 5, Actor: "ann"}))
 		claimWithLostAnswers(w, h, "acme", "zeta")
 	})
 }
@@ -148,7 +149,7 @@ func claimWithLostAnswers(w *world, h *answerDropper, owner, other string) {
 		if len(leases) != 2 {
 			w.Fatalf("answer %d dropped: claimed %d", n+1, len(leases))
 		}
-		answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{complete(leases[0]), complete(leases[1])})
+		answers, err := w.store.Settle(w.ctx, []store.Settlement{complete(leases[0]), complete(leases[1])})
 		h.drop.Store(0)
 		w.ok(errors.Join(append(answers, err)...))
 	}
@@ -166,7 +167,7 @@ func cancelWithLostAnswers(w *world, h *answerDropper) {
 	for n := range int64(4) {
 		id := w.enqueue(w.store, holdfast.Draft{Kind: "mail"})[0].ID
 		h.drop.Store(n + 1)
-		_, err := w.store.Cancel(w.ctx, holdfast.Intervention{Job: id, Actor: "ann"})
+		_, err := w.store.Cancel(w.ctx, store.Intervention{Job: id, Actor: "ann"})
 		h.drop.Store(0)
 		if err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 			w.Fatal(err)
@@ -184,7 +185,7 @@ func (w *world) checkDroppedAndHealthy(h *answerDropper) {
 	if h.dropped.Load() == 0 {
 		w.Fatal("no answer was dropped")
 	}
-	if findings, err := w.store.Audit(w.ctx); err != nil || len(findings) > 0 {
+	if findings, err := w.store.CheckIntegrity(w.ctx); err != nil || len(findings) > 0 {
 		w.Fatal(findings, err)
 	}
 }

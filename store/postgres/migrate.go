@@ -33,7 +33,7 @@ func (s *Store) migrateAll(ctx context.Context, steps []string) error {
 		version, err = s.migrateNext(ctx, steps)
 	}
 	if err == nil && version > len(steps) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable,
+		err = &holdfast.Error{Err: holdfast.ErrUnavailable,
 			Message: fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, len(steps))}
 	}
 	return err

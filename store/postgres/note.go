@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Note stores progress and checkpoints of jobs whose lease is held. Each note has its own answer; ErrLeaseLost if the job is not a member of the
 // batch or the token differs.
-func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
+func (s *Store) Note(ctx context.Context, notes []store.Note) ([]error, error) {
 	if len(notes) == 0 {
 		return []error{}, nil
 	}
@@ -41,7 +42,7 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 }
 
 // note queues one note.
-func (s *Store) note(p *pipeline, n *holdfast.Note, now time.Time) {
+func (s *Store) note(p *pipeline, n *store.Note, now time.Time) {
 	var checkpoint, percent, text any
 	if n.Checkpoint != nil {
 		checkpoint = string(n.Checkpoint)
@@ -53,7 +54,7 @@ func (s *Store) note(p *pipeline, n *holdfast.Note, now time.Time) {
 }
 
 // checkNote checks a note against the locked batches.
-func checkNote(held []*batchRow, n *holdfast.Note) error {
+func checkNote(held []*batchRow, n *store.Note) error {
 	if err := n.Check(); err != nil {
 		return err
 	}

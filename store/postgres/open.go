@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -30,7 +31,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Store is a holdfast.Store on PostgreSQL. All its methods are safe for concurrent use.
+// A Store is a store.Store on PostgreSQL. All its methods are safe for concurrent use.
 type Store struct {
 	*inspect.Inspector
 
@@ -61,18 +62,18 @@ type Store struct {
 	loops  sync.WaitGroup
 }
 
-var _ holdfast.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Open connects, migrates the schema to the version of this binary and returns the store. The error is ErrInvalid if the configuration cannot be
 // used, and ErrUnavailable if the database cannot be reached or its schema is newer than this binary.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hiddenCause{err},
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Cause: &hiddenCause{err},
 			Message: "the database address cannot be parsed: give postgres://user:password@host:port/database"}
 	}
 	if c.Pool < 0 {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid,
 			Message: fmt.Sprintf("a pool of %d connections: give a positive number, or 0 for the default", c.Pool)}
 	}
 	if c.Pool > 0 {

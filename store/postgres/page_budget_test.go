@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
@@ -21,10 +22,10 @@ var pageBudgets = []struct {
 	run   func(*runner)
 }{
 	{"claim 100 from seven lanes", 1000, func(r *runner) { r.claim("default", 100) }},
-	{"complete them", 2100, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Complete, Took: time.Millisecond}) }},
+	{"complete them", 2100, func(r *runner) { r.settle(store.Settlement{To: holdfast.Complete, Took: time.Millisecond}) }},
 	{"claim 100 from one lane", 1000, func(r *runner) { r.claim("alone", 100) }},
 	{"renew them", 300, (*runner).renew},
-	{"retry them", 2700, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure}) }},
+	{"retry them", 2700, func(r *runner) { r.settle(store.Settlement{To: holdfast.Queued, Charge: store.ChargeFailure}) }},
 	{"claim from lanes with nothing in them", 100, func(r *runner) { r.claim("queue-9", 0) }},
 	{"promote 100", 1900, func(r *runner) { r.done(r.store.Promote(r.ctx, 100)) }},
 	{"expire 100", 6000, func(r *runner) { r.leases(100)(r.store.Expire(r.ctx, claimHundreds(1))) }},
@@ -32,12 +33,12 @@ var pageBudgets = []struct {
 	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
 	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, interventionOn("ada", onlyReady))) }},
 	{"edit a queued job", 750, func(r *runner) {
-		r.done(r.store.Edit(r.ctx, holdfast.Edit{Intervention: interventionOn("ada", onlyReady+10), Patch: []byte(`{"n":1}`), Queue: new("alone"), Delay: new(time.Duration(0))}))
+		r.done(r.store.Edit(r.ctx, store.Edit{Intervention: interventionOn("ada", onlyReady+10), Patch: []byte(`{"n":1}`), Queue: new("alone"), Delay: new(time.Duration(0))}))
 	}},
 	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, interventionOn("ada", onlyFinished))) }},
 	{"redrive nine dead letters", 800, (*runner).redrive},
 	{"count the outcomes of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, jobID(1))) }},
-	{"find 100 missed deadlines", 2700, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
+	{"find 100 missed deadlines", 2700, func(r *runner) { r.done(r.store.MissedDeadlines(r.ctx, 100)) }},
 	{"keep a record and a limit", 100, (*runner).keep},
 	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, jobID(onlyFinished))) }},
 }
@@ -52,7 +53,7 @@ const (
 type runner struct {
 	*world
 	store *postgres.Store
-	held  []holdfast.Lease
+	held  []store.Lease
 }
 
 // checkPageBudgets runs each operation on a store of its own, whose sessions report what they touched when they end.
@@ -90,12 +91,12 @@ func jobID(n int) (id holdfast.ID) {
 	return id
 }
 
-func interventionOn(actor string, n int) holdfast.Intervention {
-	return holdfast.Intervention{Job: jobID(n), Actor: actor, Reason: "asked for"}
+func interventionOn(actor string, n int) store.Intervention {
+	return store.Intervention{Job: jobID(n), Actor: actor, Reason: "asked for"}
 }
 
-func claimHundreds(n int) holdfast.Claim {
-	return holdfast.Claim{Worker: "runner", Queues: []string{"default"}, Limit: 100 * n, Start: 100 * n, Lease: time.Minute}
+func claimHundreds(n int) store.Claim {
+	return store.Claim{Worker: "runner", Queues: []string{"default"}, Limit: 100 * n, Start: 100 * n, Lease: time.Minute}
 }
 
 // done is for operations whose answer does not matter here.
@@ -104,8 +105,8 @@ func (r *runner) done(_ any, err error) {
 	r.ok(err)
 }
 
-func (r *runner) leases(want int) func([]holdfast.Lease, error) {
-	return func(held []holdfast.Lease, err error) {
+func (r *runner) leases(want int) func([]store.Lease, error) {
+	return func(held []store.Lease, err error) {
 		r.Helper()
 		r.ok(err)
 		if len(held) != want {
@@ -126,11 +127,11 @@ func (r *runner) renew() {
 	for i := range r.held {
 		ids[i] = r.held[i].ID
 	}
-	r.done(r.store.Renew(r.ctx, []holdfast.Renewal{{Batch: r.held[0].Batch, Running: ids}}, time.Minute))
+	r.done(r.store.Renew(r.ctx, []store.Renewal{{Batch: r.held[0].Batch, Running: ids}}, time.Minute))
 }
 
-func (r *runner) settle(how holdfast.Settlement) {
-	settlements := make([]holdfast.Settlement, len(r.held))
+func (r *runner) settle(how store.Settlement) {
+	settlements := make([]store.Settlement, len(r.held))
 	for i, l := range r.held {
 		settlements[i] = how
 		settlements[i].Batch, settlements[i].Job, settlements[i].Token = l.Batch, l.ID, l.Token
@@ -151,7 +152,7 @@ func (r *runner) enqueueKeyed() {
 }
 
 func (r *runner) redrive() {
-	step := holdfast.Redrive{ID: holdfast.NewID(), Actor: "ada", Reason: "the gateway is back", Patch: []byte(`{"again":true}`)}
+	step := store.Redrive{ID: holdfast.NewID(), Actor: "ada", Reason: "the gateway is back", Patch: []byte(`{"again":true}`)}
 	for n := range 9 {
 		step.Jobs = append(step.Jobs, jobID(onlyFinished+10*(n+1)))
 	}
@@ -160,6 +161,6 @@ func (r *runner) redrive() {
 }
 
 func (r *runner) keep() {
-	r.ok(r.store.Keep(r.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "gateway", Body: []byte(`{}`)}},
-		Place: []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, AtMost: 2, Actor: "holdfast"}}}))
+	r.ok(r.store.Apply(r.ctx, store.Change{Records: []store.Record{{Namespace: "breaker", Name: "gateway", Body: []byte(`{}`)}},
+		Place: []store.Hold{{Dependency: "gateway", Source: store.SourceBreaker, AtMost: 2, Actor: "holdfast"}}}))
 }

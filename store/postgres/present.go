@@ -3,12 +3,12 @@ package postgres
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Present records that a worker process is alive for p.For, or that it is leaving if p.For is 0. It also stores the declared dependencies of its
+// ReportWorker records that a worker process is alive for p.For, or that it is leaving if p.For is 0. It also stores the declared dependencies of its
 // kinds.
-func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
+func (s *Store) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
 	if err := p.Check(); err != nil {
 		return err
 	}

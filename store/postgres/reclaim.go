@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Reclaim takes over expired batches, whole ones, until it has as many jobs as the limit. Concurrent calls skip the batches that another call has
 // locked.
-func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *Store) Reclaim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	var answer []holdfast.Lease
+	var answer []store.Lease
 	var back readyPlaces
 	err := s.withRetries(ctx, "reclaim", true, func(ctx context.Context) error {
-		answer, back = []holdfast.Lease{}, readyPlaces{}
+		answer, back = []store.Lease{}, readyPlaces{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var first any // one time for the whole call, or a slow call could reclaim its own batches
 			for len(answer) < c.Limit {
@@ -46,7 +47,7 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 type reclaimStep struct {
 	s     *Store
 	p     *pipeline
-	claim holdfast.Claim
+	claim store.Claim
 
 	before   any // batches that expired by then; nil: by now
 	now      time.Time
@@ -58,7 +59,7 @@ type reclaimStep struct {
 }
 
 // run takes over the next batches and returns how many it locked.
-func (r *reclaimStep) run(ctx context.Context, answer *[]holdfast.Lease, back *readyPlaces) (int, error) {
+func (r *reclaimStep) run(ctx context.Context, answer *[]store.Lease, back *readyPlaces) (int, error) {
 	var expired []*batchRow
 	r.s.queueLockBatches(r.p, &expired, r.s.sql["lease_expired"], r.before)
 	r.p.queueRow(r.s.sql["now"], nil, &r.now)
@@ -98,7 +99,7 @@ func (r *reclaimStep) readMembers(ctx context.Context, expired []*batchRow) (err
 // takeOver returns members that never started to their queues, at no cost, and moves the others to a new batch of the caller, which settles them as
 // crashes. A member with a cancel request moves to the new batch as well, so that it is cancelled and not run again. So does a member without facts;
 // it is not returned to the caller and stays for the integrity check. Every member gets a higher token, which fences out the old worker.
-func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
+func (r *reclaimStep) takeOver(old *batchRow) []store.Lease {
 	r.dropped = append(r.dropped, old.id)
 	fresh := &batchRow{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.attemptWorker(), claimed: old.claimed,
 		expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
@@ -111,7 +112,7 @@ func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
 		}
 		m.interrupts++
 		r.attempts.add(m, attempt{worker: old.attemptWorker(), started: r.now, due: r.now, to: holdfast.Queued,
-			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
+			charge: store.ChargeRelease, why: "its worker went silent before it started"})
 		r.ready.add(m)
 	}
 	if len(fresh.members) == 0 {
@@ -119,7 +120,7 @@ func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
 	}
 	header := []any{fresh.id.String(), fresh.worker, fresh.lost, timestamp(fresh.claimed), timestamp(fresh.expires)}
 	r.p.Queue(r.s.sql["lease_make"], append(header, memberArgs(fresh.members)...)...)
-	var leases []holdfast.Lease
+	var leases []store.Lease
 	for i := range fresh.members {
 		if f := r.facts[fresh.members[i].job]; f != nil {
 			leases = append(leases, f.lease(fresh, &fresh.members[i], r.now))

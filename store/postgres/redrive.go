@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Redrive sends dead letters to their queues again, or discards them, in one transaction. Each job has its own answer. A job that this redrive has
 // already taken is skipped without an error, so the call is safe to repeat.
-func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+func (s *Store) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ type candidate struct {
 }
 
 // lanesFor finds or creates the lanes of the queue that jobs are moved to, before anything is locked.
-func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int32, error) {
+func (s *Store) lanesFor(ctx context.Context, r *store.Redrive) (map[path]int32, error) {
 	lanes := map[path]int32{}
 	if r.Queue == "" {
 		return lanes, nil
@@ -102,7 +103,7 @@ func scanCandidate(row pgx.CollectableRow) (*candidate, error) {
 type redriveCall struct {
 	s          *Store
 	p          *pipeline
-	r          *holdfast.Redrive
+	r          *store.Redrive
 	lanes      map[path]int32
 	now        time.Time
 	candidates map[holdfast.ID]*candidate
@@ -206,7 +207,7 @@ func (d *redriveCall) write(ctx context.Context, back *readyPlaces) error {
 	ready.queue(d.p, d.s.sql["ready_add gently"], timestamp(d.now), back)
 	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), timestamp(d.now))
 	d.queueRecord(chosen, "redrive", "")
-	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, holdfast.Intervention{Actor: d.r.Actor, Reason: rule.RedriveReason(d.r)})
+	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, store.Intervention{Actor: d.r.Actor, Reason: rule.RedriveReason(d.r)})
 }
 
 func jobsOf(candidates []*candidate) []holdfast.ID {
@@ -255,9 +256,9 @@ func (d *redriveCall) queueRecord(chosen []*candidate, name, outcome string) {
 }
 
 // Redriven counts the jobs that a redrive took, by what has become of them.
-func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
+func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally store.RedriveCounts, err error) {
 	err = s.withRetries(ctx, "count redriven jobs", true, func(ctx context.Context) error {
-		tally = holdfast.Tally{}
+		tally = store.RedriveCounts{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			p.Queue(s.sql["update_redriven"], redrive.String())
 			var outcome string
@@ -274,7 +275,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 }
 
 // countOf returns the counter of an outcome.
-func countOf(t *holdfast.Tally, outcome string) *int {
+func countOf(t *store.RedriveCounts, outcome string) *int {
 	switch outcome {
 	case "complete":
 		return &t.Complete

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Renew extends the leases of batches. It uses a connection pool of its own, so other work cannot delay it. The answer lists the jobs that are no
 // longer members of their batch, and those with a cancel request.
-func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (answer holdfast.Renewed, err error) {
+func (s *Store) Renew(ctx context.Context, renewals []store.Renewal, lease time.Duration) (answer store.RenewResult, err error) {
 	if err := rule.Lease(lease); err != nil {
 		return answer, err
 	}
@@ -23,7 +24,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 		batches[i] = renewals[i].Batch
 	}
 	err = s.withRetries(ctx, "renew", true, func(ctx context.Context) error {
-		answer = holdfast.Renewed{}
+		answer = store.RenewResult{}
 		return s.transact(ctx, s.renews, func(p *pipeline) error {
 			held, _, err := s.lockBatches(ctx, p, batches)
 			if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 }
 
 // markStarted records which members have started, and returns the jobs that are not members.
-func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []holdfast.Renewal) (lost []holdfast.ID) {
+func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []store.Renewal) (lost []holdfast.ID) {
 	changed := map[*batchRow]bool{}
 	for _, n := range renewals {
 		i := slices.IndexFunc(held, func(l *batchRow) bool { return l.id == n.Batch })

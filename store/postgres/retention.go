@@ -9,18 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Purge deletes ended jobs whose retention time is over, in one transaction with the tombstones and counts that remain of them.
-func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purged, err error) {
+func (s *Store) Purge(ctx context.Context, c store.Purge) (done store.PurgeResult, err error) {
 	if err := c.Check(); err != nil {
 		return done, err
 	}
 	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
 	err = s.withRetries(ctx, "purge", true, func(ctx context.Context) error {
-		done = holdfast.Purged{}
+		done = store.PurgeResult{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			u := &purgeStep{s: s, p: p, c: &c, done: &done}
 			if err := u.readEnded(ctx); err != nil {
@@ -31,7 +32,7 @@ func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purg
 		})
 	})
 	if err != nil {
-		return holdfast.Purged{}, err
+		return store.PurgeResult{}, err
 	}
 	return done, nil
 }
@@ -40,8 +41,8 @@ func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purg
 type purgeStep struct {
 	s    *Store
 	p    *pipeline
-	c    *holdfast.Purge
-	done *holdfast.Purged
+	c    *store.Purge
+	done *store.PurgeResult
 	now  time.Time
 
 	seen  []endedJob             // read in this step
@@ -51,7 +52,7 @@ type purgeStep struct {
 
 // An endedJob is an ended job as it was read.
 type endedJob struct {
-	holdfast.Tombstone
+	store.Tombstone
 	token, generation int
 	dead, needed      bool // a dead letter; not to be deleted whatever the rules say: its group is not settled, or it has an artifact
 }
@@ -138,10 +139,10 @@ func (u *purgeStep) write(ctx context.Context) error {
 	return nil
 }
 
-// Forget deletes up to limit rows of a shelf that are older than the given age, the oldest first.
-func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
+// DeleteHistory deletes up to limit rows of a shelf that are older than the given age, the oldest first.
+func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
 	forget := map[string]func(context.Context, *pipeline, *feed, forgetRange) (int, error){
-		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("delete_error_counts", "delete_trend_counts"), holdfast.ShelfTombstones: s.forgetRows("delete_tombstones"),
+		store.HistoryFeed: s.forgetFeed, store.HistoryStories: s.forgetStory, store.HistoryCounts: s.forgetRows("delete_error_counts", "delete_trend_counts"), store.HistoryTombstones: s.forgetRows("delete_tombstones"),
 	}[shelf]
 	if err := rule.Forget(shelf, older, limit); err != nil {
 		return 0, err

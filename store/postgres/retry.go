@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Retry makes a job claimable at once, as a new generation with its counters at zero. It returns how many jobs are ahead of it, up to 1000.
-func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
+func (s *Store) Retry(ctx context.Context, i store.Intervention) (ahead int, err error) {
 	var back readyPlaces
 	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
 		back = readyPlaces{}
@@ -29,7 +30,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 }
 
 // retry removes the job from where it is, and returns the row with which its new generation starts.
-func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) (ready moveRows, err error) {
+func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i store.Intervention) (ready moveRows, err error) {
 	if err := rule.Retry(at.rule(), i.StuckAfter, at.now); err != nil {
 		return ready, err
 	}
@@ -67,7 +68,7 @@ func (s *Store) takeFromWorker(p *pipeline, at *lockedJob) {
 	}
 	var attempts attemptRows
 	attempts.add(m, attempt{worker: at.lease.attemptWorker(), started: began, due: at.now, to: holdfast.Queued,
-		charge: holdfast.ChargeInterrupt, why: "taken from its worker by a manual retry"})
+		charge: store.ChargeRelease, why: "taken from its worker by a manual retry"})
 	attempts.queue(p, s.sql["attempt_add gently"], at.now)
 	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
 }
@@ -94,5 +95,5 @@ func (s *Store) retakeKey(ctx context.Context, p *pipeline, at *lockedJob) error
 			return rule.KeyHeld(id, at.member.job)
 		}
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: other processes keep taking and freeing its unique key; try again"}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not retry the job: other processes keep taking and freeing its unique key; try again"}
 }

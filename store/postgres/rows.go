@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -107,7 +108,7 @@ type attempt struct {
 	worker       string
 	started, due time.Time
 	to, said     holdfast.State // where the job went; where the settlement wanted it to go, if a cancel request overruled it
-	charge       holdfast.Charge
+	charge       store.Charge
 	count, limit int
 	failure      *holdfast.Failure
 	why          string
@@ -171,8 +172,8 @@ func (r attemptRows) copy(ctx context.Context, p *pipeline, now time.Time) error
 // repeat count.
 type releaseMerges struct{ job, token column }
 
-func (f *releaseMerges) add(n *holdfast.Settlement, m *member, to holdfast.State) {
-	if to == holdfast.Queued && n.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
+func (f *releaseMerges) add(n *store.Settlement, m *member, to holdfast.State) {
+	if to == holdfast.Queued && n.Charge == store.ChargeRelease && m.interrupts > sqltext.KeptReleases {
 		f.job.id(n.Job)
 		f.token.int(n.Token)
 	}
@@ -191,7 +192,7 @@ type lateRows struct {
 	rows                              int
 }
 
-func (r *lateRows) add(n *holdfast.Settlement) {
+func (r *lateRows) add(n *store.Settlement) {
 	r.job.id(n.Job)
 	r.token.int(n.Token)
 	r.to.add(string(n.To))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -61,7 +62,7 @@ func (f *feed) queueLock(p *pipeline, sql string) {
 func (s *Store) sealLines(ctx context.Context, p *pipeline, f *feed, limit int) (sealed int, err error) {
 	type line struct {
 		id int64
-		holdfast.Event
+		store.Event
 	}
 	var lines []line
 	var one line

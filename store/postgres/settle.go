@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -21,7 +22,7 @@ import (
 //
 // Settle is safe to repeat. A settlement that was already applied, in this call or an earlier one, gets the same answer again. Any other settlement
 // without a lease gets ErrLeaseLost, and is kept as a late settlement.
-func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
 	var batches []holdfast.ID
 	seen := map[holdfast.ID]bool{}
@@ -81,7 +82,7 @@ type heldMember struct {
 type settleCall struct {
 	s           *Store
 	p           *pipeline
-	settlements []holdfast.Settlement
+	settlements []store.Settlement
 	answers     []error
 
 	now     time.Time
@@ -159,7 +160,7 @@ func (t *settleCall) decide() {
 }
 
 // findMember returns the member that a settlement is about. ok is false if the batch is gone, the job is not a member, or the token differs.
-func (t *settleCall) findMember(n *holdfast.Settlement) (heldMember, bool) {
+func (t *settleCall) findMember(n *store.Settlement) (heldMember, bool) {
 	for _, l := range t.held {
 		if l.id == n.Batch {
 			m := l.next(n.Job)
@@ -170,7 +171,7 @@ func (t *settleCall) findMember(n *holdfast.Settlement) (heldMember, bool) {
 }
 
 // apply ends one attempt. A cancel request overrules the settlement: the job is cancelled whatever the worker reported.
-func (t *settleCall) apply(n *holdfast.Settlement, at heldMember) {
+func (t *settleCall) apply(n *store.Settlement, at heldMember) {
 	m, to, said := at.member, n.To, holdfast.State("")
 	count := m.charge(n.Charge)
 	if t.cancels[n.Job] {
@@ -202,7 +203,7 @@ func (t *settleCall) apply(n *holdfast.Settlement, at heldMember) {
 }
 
 // startedAt returns when an attempt started: the reported duration before now, but not before the claim.
-func (t *settleCall) startedAt(n *holdfast.Settlement, at heldMember) time.Time {
+func (t *settleCall) startedAt(n *store.Settlement, at heldMember) time.Time {
 	began := t.now.Add(-n.Took)
 	if n.Took > 0 && began.Before(at.lease.claimed) {
 		return at.lease.claimed
@@ -211,22 +212,22 @@ func (t *settleCall) startedAt(n *holdfast.Settlement, at heldMember) time.Time 
 }
 
 // charge increments the counter that an attempt is charged to, and returns it if it has a maximum.
-func (m *member) charge(c holdfast.Charge) int {
+func (m *member) charge(c store.Charge) int {
 	switch c {
-	case holdfast.ChargeFailure:
+	case store.ChargeFailure:
 		m.failures++
 		return m.failures
-	case holdfast.ChargeCrash:
+	case store.ChargeCrash:
 		m.crashes++
 		return m.crashes
-	case holdfast.ChargeInterrupt:
+	case store.ChargeRelease:
 		m.interrupts++
 	}
 	return 0
 }
 
 // finish ends a job and frees its unique key, unless success keeps the key.
-func (t *settleCall) finish(n *holdfast.Settlement, at heldMember, to holdfast.State) {
+func (t *settleCall) finish(n *store.Settlement, at heldMember, to holdfast.State) {
 	e := ending{state: to, worker: at.lease.worker}
 	if n.Took > 0 || at.member.started {
 		e.started = t.startedAt(n, at)

@@ -40,7 +40,7 @@ func (g *sizeLimit) check(ctx context.Context, s *Store) error {
 	}
 	g.checkedAt, g.full = time.Now(), nil
 	if size >= g.limit {
-		g.full = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf(
+		g.full = &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf(
 			"could not enqueue: the database has %d MiB, and max_size is %d MiB: delete data that is no longer needed, or raise max_size", size>>20, g.limit>>20)}
 	}
 	return g.full
@@ -59,7 +59,7 @@ func maxSize(config *pgxpool.Config, given int64) (int64, error) {
 		given = n
 	}
 	if given < 0 {
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "max_size: give the maximum size of the database in bytes, or 0 for no limit"}
+		return 0, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "max_size: give the maximum size of the database in bytes, or 0 for no limit"}
 	}
 	return given, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/internal/storefixture"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -69,9 +70,9 @@ func (w *world) enqueue(to holdfast.Enqueuer, drafts ...holdfast.Draft) []holdfa
 	return receipts
 }
 
-func (w *world) claim(limit int) []holdfast.Lease {
+func (w *world) claim(limit int) []store.Lease {
 	w.Helper()
-	leases, err := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
+	leases, err := w.store.Claim(w.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
 	w.ok(err)
 	return leases
 }
@@ -98,8 +99,8 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-func complete(l holdfast.Lease) holdfast.Settlement {
-	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
+func complete(l store.Lease) store.Settlement {
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
 }
 
 func TestManyProcessesThatStartTogetherMigrateOnce(t *testing.T) {

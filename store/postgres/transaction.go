@@ -33,7 +33,7 @@ func withDeadline(ctx context.Context, limit time.Duration) (context.Context, co
 // repeats only if repeatable is set: the operation then has to detect its own earlier effect.
 func (s *Store) withRetries(ctx context.Context, verb string, repeatable bool, try func(context.Context) error) error {
 	if s.closed.Load() {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
+		return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
 	}
 	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
@@ -113,7 +113,7 @@ func explain(verb string, err error) error {
 	case errors.As(err, &connecting):
 		reason = "the database cannot be reached: check that it runs and that the address is right"
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": " + reason, Cause: &hiddenCause{err}}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not " + verb + ": " + reason, Cause: &hiddenCause{err}}
 }
 
 // unwrapRolledBack removes the rolledBack wrapper.

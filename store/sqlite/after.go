@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // An enqueuer is what the drafts of one enqueue share.
@@ -135,7 +137,7 @@ func (t *tx) resolveFollower(id holdfast.ID) (done, cancelled bool, err error) {
 	if err != nil || j.undecided() {
 		return false, false, err
 	}
-	job, err := t.findJob(holdfast.Intervention{Job: id})
+	job, err := t.findJob(store.Intervention{Job: id})
 	if err != nil || !job.waiting {
 		return false, false, err
 	}
@@ -171,11 +173,11 @@ func (t *tx) cancelFollower(job jobState, j upstreamState) error {
 	if _, err := t.exec("unique_free", job.job, false); err != nil {
 		return err
 	}
-	t.emit(holdfast.EventCancelled, &job.job, job.token)
+	t.emit(store.EventCancelled, &job.job, job.token)
 	how := "failed"
 	if j.failedState == string(holdfast.Cancelled) {
 		how = "was cancelled"
 	}
-	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.failedID, how)}
+	i := store.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.failedID, how)}
 	return t.addJobEvent(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
 }

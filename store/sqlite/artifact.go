@@ -1,11 +1,11 @@
 package sqlite
 
-import "github.com/holdfastdev/holdfast"
+import "github.com/holdfastdev/holdfast/store"
 
 // artifact records an artifact of a job, or that it has expired. The job must exist: retention finds artifacts by their
 // job.
-func (t *tx) artifact(a *holdfast.Artifact) error {
-	if _, err := t.findJob(holdfast.Intervention{Job: a.Job}); err != nil {
+func (t *tx) artifact(a *store.Artifact) error {
+	if _, err := t.findJob(store.Intervention{Job: a.Job}); err != nil {
 		return err
 	}
 	if a.Expired {

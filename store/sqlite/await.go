@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Await returns when there may be new work in the queues (in any queue if none is named), when a job is to be
 // cancelled, or after patience. Work of this process wakes it at once. Work of another process, or of the application's
 // own transaction, wakes it within a twentieth of a second. A wake-up is a hint: there may be no work after all.
-func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (store.Wake, error) {
 	if err := ctx.Err(); err != nil {
-		return holdfast.Wake{}, err
+		return store.Wake{}, err
 	}
 	w, wake := s.waker.register(queues)
 	if w == nil {
@@ -28,11 +28,11 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	case wake := <-w.wake:
 		return wake, nil
 	case <-timer.C:
-		return holdfast.Wake{}, nil
+		return store.Wake{}, nil
 	case <-ctx.Done():
-		return holdfast.Wake{}, ctx.Err()
+		return store.Wake{}, ctx.Err()
 	case <-s.waker.closed:
-		return holdfast.Wake{}, errClosed
+		return store.Wake{}, errClosed
 	}
 }
 
@@ -46,7 +46,7 @@ type wakeup struct {
 // A waiter is one call of Await.
 type waiter struct {
 	queues []string
-	wake   chan holdfast.Wake
+	wake   chan store.Wake
 }
 
 // A waker wakes the calls of Await. A wake-up that comes while no waiter listens is kept for the next one, so that none
@@ -73,10 +73,10 @@ func (b *waker) close() { close(b.closed) }
 func (b *waker) hasWaiters() bool { return b.waiting.Load() > 0 }
 
 // register adds a waiter for the queues. If a wake-up for them is pending, register returns it and no waiter.
-func (b *waker) register(queues []string) (*waiter, holdfast.Wake) {
+func (b *waker) register(queues []string) (*waiter, store.Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wake := holdfast.Wake{Cancel: b.pendingCancel}
+	wake := store.Wake{Cancel: b.pendingCancel}
 	for _, queue := range queues {
 		wake.Work = wake.Work || b.pendingQueues[queue]
 		delete(b.pendingQueues, queue)
@@ -89,12 +89,12 @@ func (b *waker) register(queues []string) (*waiter, holdfast.Wake) {
 	if wake.Work || wake.Cancel {
 		return nil, wake
 	}
-	w := &waiter{queues: queues, wake: make(chan holdfast.Wake, 1)}
+	w := &waiter{queues: queues, wake: make(chan store.Wake, 1)}
 	b.waiters[w] = struct{}{}
 	if b.waiting.Add(1) == 1 {
 		b.onFirstWaiter()
 	}
-	return w, holdfast.Wake{}
+	return w, store.Wake{}
 }
 
 // unregister removes a waiter.
@@ -151,7 +151,7 @@ func (b *waker) notify(n wakeup, known *laneCache) {
 	}
 	b.pendingCancel = b.pendingCancel || n.cancel
 	for w := range b.waiters {
-		wake := holdfast.Wake{Work: n.concerns(w.queues), Cancel: n.cancel}
+		wake := store.Wake{Work: n.concerns(w.queues), Cancel: n.cancel}
 		if !wake.Work && !wake.Cancel {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -32,10 +33,10 @@ func newVault(t testing.TB) *vault {
 // open opens one of the vault's files, with a clock that is ahead by a duration.
 func (v *vault) open(name string, ahead time.Duration) *sqlite.Store {
 	v.Helper()
-	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: v.at(name), Clock: func() time.Time { return time.Now().Add(ahead) }})
+	backend, err := sqlite.Open(context.Background(), sqlite.Config{Path: v.at(name), Clock: func() time.Time { return time.Now().Add(ahead) }})
 	v.must(err)
-	v.Cleanup(func() { _ = store.Close() })
-	return store
+	v.Cleanup(func() { _ = backend.Close() })
+	return backend
 }
 
 func (v *vault) at(name string) string { return filepath.Join(v.dir, name) }
@@ -69,9 +70,9 @@ func (v *vault) enqueue(n int) (jobs []holdfast.ID) {
 	return jobs
 }
 
-func (v *vault) claim(from *sqlite.Store, n int) []holdfast.Lease {
+func (v *vault) claim(from *sqlite.Store, n int) []store.Lease {
 	v.Helper()
-	leases, err := from.Claim(v.Context(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: n, Start: n, Lease: time.Minute})
+	leases, err := from.Claim(v.Context(), store.Claim{Worker: "w", Queues: []string{"default"}, Limit: n, Start: n, Lease: time.Minute})
 	v.must(err)
 	if len(leases) != n {
 		v.Fatalf("claimed %d jobs, not %d", len(leases), n)
@@ -80,20 +81,20 @@ func (v *vault) claim(from *sqlite.Store, n int) []holdfast.Lease {
 }
 
 // settle returns the store's answer to a settlement.
-func (v *vault) settle(in *sqlite.Store, l holdfast.Lease, to holdfast.State) error {
+func (v *vault) settle(in *sqlite.Store, l store.Lease, to holdfast.State) error {
 	v.Helper()
-	e := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
+	e := store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
 	if to != holdfast.Complete {
-		e.Charge, e.Failure = holdfast.ChargeFailure, &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "it broke"}
+		e.Charge, e.Failure = store.ChargeFailure, &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "it broke"}
 	}
-	answers, err := in.Settle(v.Context(), []holdfast.Settlement{e})
+	answers, err := in.Settle(v.Context(), []store.Settlement{e})
 	v.must(err)
 	return answers[0]
 }
 
-func (v *vault) expectHealthy(store *sqlite.Store) {
+func (v *vault) expectHealthy(backend *sqlite.Store) {
 	v.Helper()
-	findings, err := store.Audit(v.Context())
+	findings, err := backend.CheckIntegrity(v.Context())
 	if err != nil || len(findings) > 0 {
 		v.Errorf("the doctor finds %+v (%v)", findings, err)
 	}
@@ -134,12 +135,12 @@ func TestABackupHasAllThatWasAcknowledgedBeforeItWhileEverybodyWorksOn(t *testin
 					return
 				}
 				acknowledged.Store(receipts[0].ID, true)
-				leases, err := v.store.Claim(context.Background(), holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 1, Lease: time.Hour})
+				leases, err := v.store.Claim(context.Background(), store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 1, Lease: time.Hour})
 				if err != nil {
 					t.Errorf("claim: %v", err)
 				}
 				for _, l := range leases[:min(1, len(leases))] {
-					_, err := v.store.Settle(context.Background(), []holdfast.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}})
+					_, err := v.store.Settle(context.Background(), []store.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}})
 					if err != nil {
 						t.Errorf("settle: %v", err)
 					}
@@ -158,7 +159,7 @@ func TestABackupHasAllThatWasAcknowledgedBeforeItWhileEverybodyWorksOn(t *testin
 				t.Errorf("job %v was acknowledged before the backup: %v", id, err)
 			}
 		}
-		_, err := copied.Reclaim(t.Context(), holdfast.Claim{Worker: "keeper", Limit: 10_000, Lease: time.Hour}) // an hour has passed
+		_, err := copied.Reclaim(t.Context(), store.Claim{Worker: "keeper", Limit: 10_000, Lease: time.Hour}) // an hour has passed
 		v.must(err)
 		v.expectHealthy(copied)
 	}
@@ -177,11 +178,11 @@ func TestNoTokenIsGivenTwiceAfterARestore(t *testing.T) {
 	v.must(v.store.Backup(t.Context(), v.at("backup")))
 
 	// What the backup does not contain: another attempt of each, and of the dead letter after a manual retry.
-	person := holdfast.Intervention{Job: failed.ID, Actor: "ada"}
+	person := store.Intervention{Job: failed.ID, Actor: "ada"}
 	_, err := v.store.Retry(t.Context(), person)
 	v.must(err)
 	highest := map[holdfast.ID]int{known.ID: known.Token}
-	var lost []holdfast.Lease
+	var lost []store.Lease
 	for range 5 {
 		lost = v.claim(v.store, 3)
 		for _, l := range lost {
@@ -200,7 +201,7 @@ func TestNoTokenIsGivenTwiceAfterARestore(t *testing.T) {
 	}
 	_, err = copied.Retry(t.Context(), person)
 	v.must(err)
-	taken, err := copied.Reclaim(t.Context(), holdfast.Claim{Worker: "keeper", Limit: 9, Lease: time.Minute})
+	taken, err := copied.Reclaim(t.Context(), store.Claim{Worker: "keeper", Limit: 9, Lease: time.Minute})
 	v.must(err)
 	if len(taken) != 1 || taken[0].ID != known.ID || taken[0].Lost != "w" {
 		t.Fatalf("the lease that the backup knew did not run out: %+v", taken)
@@ -222,11 +223,11 @@ func TestAPromiseOutlivesARestore(t *testing.T) {
 	v := newVault(t)
 	id := v.enqueue(1)[0]
 	l := v.claim(v.store, 1)[0]
-	_, err := v.store.Settle(t.Context(), []holdfast.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt,
-		Delay: 24 * time.Hour, Within: time.Minute}})
+	_, err := v.store.Settle(t.Context(), []store.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: store.ChargeRelease,
+		Delay: 24 * time.Hour, StartWithin: time.Minute}})
 	v.must(err)
 	v.must(v.store.Backup(t.Context(), v.at("backup")))
-	broken, err := v.restored("backup").Breach(t.Context(), 9)
+	broken, err := v.restored("backup").MissedDeadlines(t.Context(), 9)
 	if err != nil || len(broken) != 1 || broken[0] != id {
 		t.Errorf("broken promises are %v (%v)", broken, err)
 	}

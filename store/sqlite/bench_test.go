@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -18,16 +19,16 @@ func open(t testing.TB) *sqlite.Store {
 
 func reopen(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	db, err := sqlite.Open(context.Background(), sqlite.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return store
+	return db
 }
 
 func drafts(n int) []holdfast.Draft {
@@ -40,9 +41,9 @@ func drafts(n int) []holdfast.Draft {
 
 // BenchmarkEnqueueInBulk adds a thousand jobs per call.
 func BenchmarkEnqueueInBulk(b *testing.B) {
-	store, ctx := open(b), context.Background()
+	db, ctx := open(b), context.Background()
 	for b.Loop() {
-		if _, err := store.Enqueue(ctx, drafts(1000)); err != nil {
+		if _, err := db.Enqueue(ctx, drafts(1000)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -51,11 +52,11 @@ func BenchmarkEnqueueInBulk(b *testing.B) {
 
 // BenchmarkEnqueueOneByOne has 16 callers add one job per call.
 func BenchmarkEnqueueOneByOne(b *testing.B) {
-	store, ctx := open(b), context.Background()
+	db, ctx := open(b), context.Background()
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := store.Enqueue(ctx, drafts(1)); err != nil {
+			if _, err := db.Enqueue(ctx, drafts(1)); err != nil {
 				b.Error(err)
 			}
 		}
@@ -64,23 +65,23 @@ func BenchmarkEnqueueOneByOne(b *testing.B) {
 
 // BenchmarkDrain claims and settles batches of 500.
 func BenchmarkDrain(b *testing.B) {
-	store, ctx := open(b), context.Background()
+	db, ctx := open(b), context.Background()
 	const batch = 500
 	for b.Loop() {
 		b.StopTimer()
-		if _, err := store.Enqueue(ctx, drafts(batch)); err != nil {
+		if _, err := db.Enqueue(ctx, drafts(batch)); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		leases, err := store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
+		leases, err := db.Claim(ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
 		if err != nil || len(leases) != batch {
 			b.Fatal(len(leases), err)
 		}
-		settlements := make([]holdfast.Settlement, batch)
+		settlements := make([]store.Settlement, batch)
 		for i, l := range leases {
-			settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
+			settlements[i] = store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
 		}
-		if _, err := store.Settle(ctx, settlements); err != nil {
+		if _, err := db.Settle(ctx, settlements); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -89,17 +90,17 @@ func BenchmarkDrain(b *testing.B) {
 
 // BenchmarkClaimAndSettleOne is the least that one job can cost: its own claim and its own settlement, each synced.
 func BenchmarkClaimAndSettleOne(b *testing.B) {
-	store, ctx := open(b), context.Background()
-	if _, err := store.Enqueue(ctx, drafts(50_000)); err != nil {
+	db, ctx := open(b), context.Background()
+	if _, err := db.Enqueue(ctx, drafts(50_000)); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		leases, err := store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+		leases, err := db.Claim(ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 		if err != nil || len(leases) != 1 {
 			b.Fatal(len(leases), err)
 		}
 		l := leases[0]
-		if _, err := store.Settle(ctx, []holdfast.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}}); err != nil {
+		if _, err := db.Settle(ctx, []store.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Breach returns up to limit jobs whose next attempt did not start in time, and records it in their stories. Each
+// MissedDeadlines returns up to limit jobs whose next attempt did not start in time, and records it in their stories. Each
 // missed deadline is reported once.
-func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err error) {
+func (s *Store) MissedDeadlines(ctx context.Context, limit int) (jobs []holdfast.ID, err error) {
 	if err := rule.Batch("breach", limit); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 				continue
 			}
 			why := "its next attempt did not start by " + instant(p.at).Format(time.RFC3339)
-			if err := t.addJobEvent(holdfast.Intervention{Job: p.job, Actor: rule.Machine, Reason: why}, "breach", p.token, p.generation); err != nil {
+			if err := t.addJobEvent(store.Intervention{Job: p.job, Actor: rule.Machine, Reason: why}, "breach", p.token, p.generation); err != nil {
 				return nil, err
 			}
 			jobs = append(jobs, p.job)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Cancel ends a queued job at once, and asks the worker of a processing job to stop. It returns the state in which the
 // job is then.
-func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
+func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfast.State, err error) {
 	if err := i.Check(); err != nil {
 		return "", err
 	}
@@ -33,7 +34,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 }
 
 // requestCancel writes a request that the job's settlement obeys. If there is one already, it stays as it is.
-func (t *tx) requestCancel(i holdfast.Intervention, job jobState) error {
+func (t *tx) requestCancel(i store.Intervention, job jobState) error {
 	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, nullIfEmpty(i.Reason))
 	if err != nil || first == 0 {
 		return err
@@ -43,7 +44,7 @@ func (t *tx) requestCancel(i holdfast.Intervention, job jobState) error {
 }
 
 // cancelQueued ends a queued job as cancelled.
-func (t *tx) cancelQueued(i holdfast.Intervention, job jobState) error {
+func (t *tx) cancelQueued(i store.Intervention, job jobState) error {
 	if err := t.removeQueued(i.Job); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job jobState) error {
 	if err != nil {
 		return err
 	}
-	t.emit(holdfast.EventCancelled, &i.Job, job.token)
+	t.emit(store.EventCancelled, &i.Job, job.token)
 	if _, err := t.exec("unique_free", i.Job, false); err != nil {
 		return err
 	}

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // Claim gives due jobs to the caller, in order of priority and age, within the holds and in fair turns between owners.
@@ -23,7 +25,7 @@ import (
 // Claims of one process plan one at a time: two that planned at the same moment would choose the same jobs. Claims of
 // several processes are kept apart by the verification, and no job is given out twice, because only the write
 // transaction removes rows from holdfast_ready.
-func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+func (s *Store) Claim(ctx context.Context, c store.Claim) (leases []store.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -84,11 +86,11 @@ type claimPlan struct {
 	holds    []holdRow
 	edits    int64 // holdfast_feed.edits: how often facts of queued jobs were changed
 	shares   []share
-	leases   []holdfast.Lease // with the facts of the jobs, in the order of the claim
-	sorted   bool             // leases are in order already
-	bytes    int              // the size of their arguments and checkpoints
-	full     bool             // the jobs have more bytes than the claim may have
-	setAside []heldJob        // jobs that wait behind a held tag and are to be set aside
+	leases   []store.Lease // with the facts of the jobs, in the order of the claim
+	sorted   bool          // leases are in order already
+	bytes    int           // the size of their arguments and checkpoints
+	full     bool          // the jobs have more bytes than the claim may have
+	setAside []heldJob     // jobs that wait behind a held tag and are to be set aside
 
 	// Only when a hold limits how many jobs pass.
 	valves *lane.Valves
@@ -155,14 +157,14 @@ func (p *claimPlanner) planOnReader(s *session, e claimRequest, now int64) (plan
 
 // sort puts the leases of several shares into the order of the claim. Leases are large, so each is moved only once.
 func (v *claimPlan) sort() {
-	order := make([]*holdfast.Lease, len(v.leases))
+	order := make([]*store.Lease, len(v.leases))
 	for i := range v.leases {
 		order[i] = &v.leases[i]
 	}
-	slices.SortFunc(order, func(a, b *holdfast.Lease) int {
+	slices.SortFunc(order, func(a, b *store.Lease) int {
 		return key{int64(a.Priority), a.ID[:]}.compare(key{int64(b.Priority), b.ID[:]})
 	})
-	sorted := make([]holdfast.Lease, len(order))
+	sorted := make([]store.Lease, len(order))
 	for i, l := range order {
 		sorted[i] = *l
 	}
@@ -177,11 +179,11 @@ func (v *claimPlan) readShare(from *claimView, of *share) error {
 		if v.full {
 			return nil
 		}
-		v.leases = append(v.leases, holdfast.Lease{})
+		v.leases = append(v.leases, store.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
 		l.Token, l.Failures, l.Crashes = st.ColumnInt(20), st.ColumnInt(21), st.ColumnInt(22)
-		l.Interrupts, l.Generation = st.ColumnInt(23), st.ColumnInt(24)
+		l.Releases, l.Generation = st.ColumnInt(23), st.ColumnInt(24)
 		at := readyRow{st.ColumnInt64(19), l.ID, l.Token}
 		if tag, held := from.valves.Held(l.Tags); held {
 			v.setAside = append(v.setAside, heldJob{at, of.number, tag})
@@ -204,7 +206,7 @@ const maxSetAside = 10_000
 // anything has changed, or after jobs were set aside and others may take their place, claim plans again in this
 // transaction, where no other connection can write. A plan that was made inside the transaction cannot be outdated, so
 // a second refusal means that the rows contradict each other.
-func (p *claimPlanner) claim(t *tx, e claimRequest, plan claimPlan) ([]holdfast.Lease, error) {
+func (p *claimPlanner) claim(t *tx, e claimRequest, plan claimPlan) ([]store.Lease, error) {
 	for refused, setAside := 0, 0; refused < 2; {
 		stands, err := plan.unchanged(t, p)
 		if err != nil {
@@ -281,7 +283,7 @@ func (t *tx) setAside(jobs []heldJob) error {
 
 // take removes the rows of all shares from holdfast_ready, pays the rate limits for them, and gives the jobs to the
 // caller as one batch.
-func (v *claimPlan) take(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (v *claimPlan) take(t *tx, c store.Claim) ([]store.Lease, error) {
 	if len(v.leases) == 0 {
 		return nil, nil
 	}
@@ -339,17 +341,17 @@ func (s *share) findRanges(t *tx) (all []keyRange, err error) {
 // startBatch writes the batch row and completes the leases. The first c.Start jobs count as started. A job that was
 // interrupted or lost before counts as started from its claim on, so that losing it again is charged as a crash and not
 // as a release.
-func startBatch(t *tx, c holdfast.Claim, leases []holdfast.Lease) ([]holdfast.Lease, error) {
+func startBatch(t *tx, c store.Claim, leases []store.Lease) ([]store.Lease, error) {
 	batch := &batch{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease), members: make([]member, len(leases))}
 	now, until := instant(batch.claimed), instant(batch.expires)
 	for i := range leases {
 		l := &leases[i]
 		l.Batch, l.Worker, l.LeaseUntil, l.AsOf, l.StartedAt = batch.id, c.Worker, until, now, time.Time{}
-		started := i < c.Start || l.Interrupts > 0 || l.Crashes > 0
+		started := i < c.Start || l.Releases > 0 || l.Crashes > 0
 		if started {
 			l.StartedAt = now
 		}
-		batch.members[i] = member{job: l.ID, token: l.Token, failures: l.Failures, crashes: l.Crashes, interrupts: l.Interrupts, generation: l.Generation, started: started}
+		batch.members[i] = member{job: l.ID, token: l.Token, failures: l.Failures, crashes: l.Crashes, interrupts: l.Releases, generation: l.Generation, started: started}
 	}
 	return leases, t.insertBatch(batch)
 }

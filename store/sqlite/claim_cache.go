@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // Searching all lines takes long when there are many, so their result is remembered for a while. A line that gets its
@@ -205,13 +207,13 @@ func (r *lineRows) keepPicked() (empty map[int64]bool) {
 }
 
 // leasesOf reads the facts of jobs and returns their leases by priority and age. whole is false if a job has no facts.
-func (v *claimView) leasesOf(members []member) (leases []holdfast.Lease, whole bool, err error) {
+func (v *claimView) leasesOf(members []member) (leases []store.Lease, whole bool, err error) {
 	slices.SortFunc(members, func(a, b member) int { return bytes.Compare(a.job[:], b.job[:]) })
 	ids := make([]holdfast.ID, len(members))
 	for i := range members {
 		ids[i] = members[i].job
 	}
-	leases = make([]holdfast.Lease, len(members))
+	leases = make([]store.Lease, len(members))
 	next, found := 0, 0
 	err = v.rowsByID("read_facts", ids, func(st *sqlite.Stmt) error {
 		id := columnID(st, 0)
@@ -223,11 +225,11 @@ func (v *claimView) leasesOf(members []member) (leases []holdfast.Lease, whole b
 		}
 		l, m := &leases[next], &members[next]
 		readFacts(st, l)
-		l.Token, l.Failures, l.Crashes, l.Interrupts, l.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
+		l.Token, l.Failures, l.Crashes, l.Releases, l.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
 		found++
 		return nil
 	})
-	urgent := func(a, b holdfast.Lease) int { return cmp.Compare(a.Priority, b.Priority) }
+	urgent := func(a, b store.Lease) int { return cmp.Compare(a.Priority, b.Priority) }
 	if !slices.IsSortedFunc(leases, urgent) {
 		slices.SortStableFunc(leases, urgent)
 	}

@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // weightRoom is the room of the records that hold the weights of owners.
@@ -40,7 +41,7 @@ type claimPlanner struct {
 
 // A claimRequest is a claim with what is decided before it is planned.
 type claimRequest struct {
-	holdfast.Claim
+	store.Claim
 	scope *lane.Scope
 	even  bool // this claim shares evenly between priorities, so that none starves
 }
@@ -169,7 +170,7 @@ func (p *claimPlanner) chooseJobs(v *claimView, e claimRequest) (plan claimPlan,
 // reserve allocates memory for the leases at once, by what the last claim took: leases are large.
 func (v *claimPlan) reserve(limit, brought int) {
 	if brought > 0 && v.leases == nil {
-		v.leases = make([]holdfast.Lease, 0, min(limit, brought+brought/8))
+		v.leases = make([]store.Lease, 0, min(limit, brought+brought/8))
 	}
 }
 

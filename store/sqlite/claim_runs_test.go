@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // claimAll claims everything in a queue. It ends before the sixteenth claim, which shares between priorities.
-func (s *Store) claimAll(t *testing.T, limit int, between func(claims int)) (all []holdfast.Lease) {
+func (s *Store) claimAll(t *testing.T, limit int, between func(claims int)) (all []store.Lease) {
 	t.Helper()
 	for claims := 1; claims < 16; claims++ {
 		some := s.mustClaim(t, limit, "default")
@@ -23,15 +24,15 @@ func (s *Store) claimAll(t *testing.T, limit int, between func(claims int)) (all
 	return nil
 }
 
-func sortsBefore(a, b *holdfast.Lease) bool {
+func sortsBefore(a, b *store.Lease) bool {
 	return a.Priority < b.Priority || a.Priority == b.Priority && bytes.Compare(a.ID[:], b.ID[:]) < 0
 }
 
 // checkOrder checks that jobs were claimed by priority, each kind by age, none twice, and none after more than a run of
 // younger jobs of one other kind.
-func checkOrder(t *testing.T, all []holdfast.Lease) {
+func checkOrder(t *testing.T, all []store.Lease) {
 	t.Helper()
-	met, last := map[holdfast.ID]bool{}, map[string]*holdfast.Lease{}
+	met, last := map[holdfast.ID]bool{}, map[string]*store.Lease{}
 	for i := range all {
 		l := &all[i]
 		if met[l.ID] {
@@ -62,16 +63,16 @@ func checkOrder(t *testing.T, all []holdfast.Lease) {
 func TestJobsOfManyKindsAreClaimedByPriorityAndInShortRuns(t *testing.T) {
 	for _, limit := range []int{170, 250, 1000} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			store, _, _ := openCounted(t)
+			db, _, _ := openCounted(t)
 			random := rand.New(rand.NewPCG(1, uint64(limit)))
-			store.mustEnqueue(t, 1900, func(int) holdfast.Draft {
+			db.mustEnqueue(t, 1900, func(int) holdfast.Draft {
 				// Some kinds have many jobs and some have few.
 				return holdfast.Draft{Kind: fmt.Sprint("kind", min(random.IntN(40), random.IntN(40))), Priority: int16(random.IntN(3)*7 - 5)}
 			})
 			for i := range 40 { // each has one job at least, and these come last
-				store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i), Priority: 20} })
+				db.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i), Priority: 20} })
 			}
-			all := store.claimAll(t, limit, func(int) {})
+			all := db.claimAll(t, limit, func(int) {})
 			if len(all) != 1940 {
 				t.Errorf("%d of 1940 jobs were claimed", len(all))
 			}
@@ -81,24 +82,24 @@ func TestJobsOfManyKindsAreClaimedByPriorityAndInShortRuns(t *testing.T) {
 }
 
 func TestAClaimOfManyKindsIsFullWhenEnoughWaits(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustEnqueue(t, 3000, func(i int) holdfast.Draft {
+	db, _, _ := openCounted(t)
+	db.mustEnqueue(t, 3000, func(i int) holdfast.Draft {
 		return holdfast.Draft{Kind: fmt.Sprint("kind", i%(manyLines+4)), Priority: int16(i % 2)}
 	})
 	for i := range 6 {
-		if got := store.mustClaim(t, 500, "default"); len(got) != 500 {
+		if got := db.mustClaim(t, 500, "default"); len(got) != 500 {
 			t.Errorf("claim %d of 500 brought %d jobs", i, len(got))
 		}
 	}
 }
 
 func TestAnUrgentJobIsClaimedBeforeTheRunsOfManyKinds(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustEnqueue(t, 2000, func(i int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i%40)} })
+	db, _, _ := openCounted(t)
+	db.mustEnqueue(t, 2000, func(i int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i%40)} })
 	for _, kind := range []string{"kind7", "kind39", "a-kind-of-which-no-job-waits"} {
-		store.mustClaim(t, 20, "default")
-		store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: kind, Priority: -3} })
-		if got := store.mustClaim(t, 20, "default"); len(got) != 20 || got[0].Kind != kind || got[0].Priority != -3 {
+		db.mustClaim(t, 20, "default")
+		db.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: kind, Priority: -3} })
+		if got := db.mustClaim(t, 20, "default"); len(got) != 20 || got[0].Kind != kind || got[0].Priority != -3 {
 			t.Errorf("%s: not the first of %d jobs", kind, len(got))
 		}
 	}

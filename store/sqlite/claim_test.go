@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // claimAfter lets a claim plan, runs faster before the writer takes the plan, and returns the jobs that the claim then
 // took.
-func (s *Store) claimAfter(t *testing.T, limit int, faster func(*tx) error) (leases []holdfast.Lease) {
+func (s *Store) claimAfter(t *testing.T, limit int, faster func(*tx) error) (leases []store.Lease) {
 	t.Helper()
 	errs := s.inOneGroup(t,
 		func() error { return s.writer.write(context.Background(), faster) },
 		func() (err error) {
-			leases, err = s.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
+			leases, err = s.Claim(context.Background(), store.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
 			return err
 		})
 	if errs[0] != nil || errs[1] != nil {
@@ -42,7 +43,7 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 	first, ids := holdfast.NewID(), []holdfast.ID{holdfast.NewID(), holdfast.NewID(), holdfast.NewID()}
 	drop := func(id holdfast.ID) func(*tx) error {
 		return func(t *tx) error {
-			return t.cancelQueued(holdfast.Intervention{Job: id, Actor: "ada"}, jobState{member: member{generation: 1}})
+			return t.cancelQueued(store.Intervention{Job: id, Actor: "ada"}, jobState{member: member{generation: 1}})
 		}
 	}
 	both := func(a, b func(*tx) error) func(*tx) error {
@@ -58,7 +59,7 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 		"one for another, so many left": {both(drop(ids[1]), insertDraft(holdfast.Draft{ID: first, Kind: "mail"})), []holdfast.ID{first, ids[0]}},
 		"one of another kind came":      {insertDraft(holdfast.Draft{ID: first, Kind: "bill"}), ids[:2]},
 		"the kind was paused": {func(t *tx) error {
-			return t.placeHold(holdfast.Hold{Kind: "mail", Source: holdfast.SourceOperator, Actor: "ada"})
+			return t.placeHold(store.Hold{Kind: "mail", Source: store.SourceOperator, Actor: "ada"})
 		}, nil},
 		"one came back from an attempt": {func(t *tx) error {
 			m := member{job: ids[0], token: 1, generation: 1}
@@ -66,21 +67,21 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 		}, ids[:2]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, _, _ := openCounted(t)
+			db, _, _ := openCounted(t)
 			for _, id := range ids {
-				if err := store.enqueueOne(id); err != nil {
+				if err := db.enqueueOne(id); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := store.claimAfter(t, 2, c.faster)
-			if !slices.EqualFunc(got, c.want, func(l holdfast.Lease, id holdfast.ID) bool { return l.ID == id }) {
+			got := db.claimAfter(t, 2, c.faster)
+			if !slices.EqualFunc(got, c.want, func(l store.Lease, id holdfast.ID) bool { return l.ID == id }) {
 				t.Errorf("claimed %v, not %v", got, c.want)
 			}
-			findings, err := store.Audit(t.Context())
+			findings, err := db.CheckIntegrity(t.Context())
 			if err != nil || len(findings) > 0 {
 				t.Errorf("integrity check: %v %v", findings, err)
 			}
-			jobs, _, err := store.Jobs(t.Context(), holdfast.Filter{State: holdfast.Processing})
+			jobs, _, err := db.Jobs(t.Context(), store.Filter{State: holdfast.Processing})
 			if err != nil || len(jobs) != len(c.want) {
 				t.Errorf("%d jobs are processed, not %d: %v", len(jobs), len(c.want), err)
 			}
@@ -94,22 +95,22 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 }
 
 func TestAClaimHandsOutWhatWasEditedSinceItLooked(t *testing.T) {
-	for name, change := range map[string]func(*holdfast.Edit){
-		"arguments":    func(e *holdfast.Edit) { e.Patch = []byte(`"edited"`) },
-		"tags":         func(e *holdfast.Edit) { e.Tags = &[]string{"red"} },
-		"max attempts": func(e *holdfast.Edit) { e.MaxAttempts = new(3) },
-		"all of them":  func(e *holdfast.Edit) { e.Patch, e.Tags, e.MaxAttempts = []byte(`{}`), &[]string{"red"}, new(3) },
+	for name, change := range map[string]func(*store.Edit){
+		"arguments":    func(e *store.Edit) { e.Patch = []byte(`"edited"`) },
+		"tags":         func(e *store.Edit) { e.Tags = &[]string{"red"} },
+		"max attempts": func(e *store.Edit) { e.MaxAttempts = new(3) },
+		"all of them":  func(e *store.Edit) { e.Patch, e.Tags, e.MaxAttempts = []byte(`{}`), &[]string{"red"}, new(3) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, _, _ := openCounted(t)
+			db, _, _ := openCounted(t)
 			id := holdfast.NewID()
-			if err := store.enqueueOne(id); err != nil {
+			if err := db.enqueueOne(id); err != nil {
 				t.Fatal(err)
 			}
-			e := holdfast.Edit{Intervention: holdfast.Intervention{Job: id, Actor: "ada"}}
+			e := store.Edit{Intervention: store.Intervention{Job: id, Actor: "ada"}}
 			change(&e)
-			got := store.claimAfter(t, 1, func(t *tx) error { return t.edit(store.Inspector.On(txQuerier{t}), &e) })
-			job, err := store.Job(t.Context(), id)
+			got := db.claimAfter(t, 1, func(t *tx) error { return t.edit(db.Inspector.On(txQuerier{t}), &e) })
+			job, err := db.Job(t.Context(), id)
 			if err != nil || len(got) != 1 || string(got[0].Args) != string(job.Args) || !slices.Equal(got[0].Tags, job.Tags) || got[0].MaxAttempts != job.MaxAttempts {
 				t.Errorf("claimed %+v, but the job is %+v (%v)", got, job, err)
 			}

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // A line is the ready jobs of a lane: its first attempts or, under the negative of the lane's number, its retries.
@@ -56,7 +57,7 @@ func (v *claimView) readHolds() (err error) {
 
 // newValves returns the valves of the holds in force, with the claim's own limits.
 func (v *claimView) newValves() *lane.Valves {
-	holds := make([]holdfast.Hold, 0, len(v.holds))
+	holds := make([]store.Hold, 0, len(v.holds))
 	for i := range v.holds {
 		if v.holds[i].inForce(v.now) {
 			holds = append(holds, v.holds[i].toHold(v.now))

@@ -8,14 +8,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Conclude does what follows from the end of group members: it starts or cancels the members that waited for them,
+// AdvanceGroups does what follows from the end of group members: it starts or cancels the members that waited for them,
 // cancels members of groups that are ending, and settles groups whose members have all ended. It returns how much it
 // did; zero means that nothing is left.
 //
 // What is to be done is read beside the writer. The writer does it only if it is still to be done: the position in the
 // feed must be unchanged (advance_concluded), a waiting member is examined again, and a group must have the flags that
 // were read. A step that finds nothing does not use the writer.
-func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
+func (s *Store) AdvanceGroups(ctx context.Context, limit int) (done int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
 	}

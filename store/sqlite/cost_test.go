@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/storetest"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
 // budget is what a job may cost: bytes about a tenth above what it does cost, and numbers that can be counted exactly
@@ -30,9 +31,9 @@ func TestAJobCostsNoMoreThanItsBudget(t *testing.T) { storetest.Costs(t, openMet
 // before it ends, so its length is what was written.
 func openMeter(t testing.TB) storetest.Meter {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	return func(ready, work func(holdfast.Store)) (spent storetest.Cost) {
+	return func(ready, work func(store.Store)) (spent storetest.Cost) {
 		var statements, commits atomic.Int64
-		store, err := Open(context.Background(), Config{Path: path, Trace: func(statement string) {
+		db, err := Open(context.Background(), Config{Path: path, Trace: func(statement string) {
 			statements.Add(1)
 			if statement == "commit" {
 				commits.Add(1)
@@ -41,15 +42,15 @@ func openMeter(t testing.TB) storetest.Meter {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		defer db.Close()
 		emptyLog(t, path)
-		ready(store)
-		rows := store.rowsWritten(t)
+		ready(db)
+		rows := db.rowsWritten(t)
 		statements.Store(0)
 		commits.Store(0)
-		work(store)
+		work(db)
 		spent.Statements, spent.Transactions = float64(statements.Load()), float64(commits.Load())
-		spent.Rows = float64(store.rowsWritten(t) - rows)
+		spent.Rows = float64(db.rowsWritten(t) - rows)
 		spent.Bytes = logBytes(t, path)
 		return spent
 	}

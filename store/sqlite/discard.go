@@ -3,12 +3,12 @@ package sqlite
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Discard removes a failed job from the dead letters. Its rows stay.
-func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
+func (s *Store) Discard(ctx context.Context, i store.Intervention) error {
 	if err := rule.CheckDiscard(&i); err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 	})
 }
 
-func (t *tx) discard(i holdfast.Intervention, job jobState) error {
+func (t *tx) discard(i store.Intervention, job jobState) error {
 	if _, err := t.exec("discard", i.Job, t.now); err != nil {
 		return err
 	}

@@ -51,6 +51,6 @@ func (s *diskSpace) check() error {
 	if !s.known || s.left >= s.min {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf(
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf(
 		"the disk has only %d MiB left, and new jobs need at least %d MiB: free space or lower min_free", s.left>>20, s.min>>20)}
 }

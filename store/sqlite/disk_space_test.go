@@ -7,32 +7,33 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestANearlyFullDiskTakesNoNewJobsAndLetsTheOldOnesBeWorkedOff(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	db, _, _ := openCounted(t)
+	db.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 	left := int64(10 << 20)
-	store.space = &diskSpace{min: defaultMinFree, free: func(string) (int64, bool) { return left, true }}
+	db.space = &diskSpace{min: defaultMinFree, free: func(string) (int64, bool) { return left, true }}
 	for name, add := range map[string]func() error{
 		"enqueue": func() error {
-			_, err := store.Enqueue(context.Background(), []holdfast.Draft{{Kind: "mail"}})
+			_, err := db.Enqueue(context.Background(), []holdfast.Draft{{Kind: "mail"}})
 			return err
 		},
 		"keep": func() error {
-			return store.Keep(context.Background(), holdfast.Change{Enqueue: []holdfast.Draft{{Kind: "mail"}}})
+			return db.Apply(context.Background(), store.Change{Enqueue: []holdfast.Draft{{Kind: "mail"}}})
 		},
 	} {
 		if err := add(); !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "10 MiB") || !strings.Contains(err.Error(), "min_free") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := store.mustClaim(t, 10, "default"); len(got) != 1 {
+	if got := db.mustClaim(t, 10, "default"); len(got) != 1 {
 		t.Errorf("%d jobs were claimed, not the one that is there", len(got))
 	}
 	left = 1 << 30
-	store.space.checkedAt = store.space.checkedAt.AddDate(0, 0, -1)
-	store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	db.space.checkedAt = db.space.checkedAt.AddDate(0, 0, -1)
+	db.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 }
 
 func TestWithUnknownFreeSpaceNothingIsRefused(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -46,7 +47,7 @@ func TestTransactionsOfAHandleOpenedByDSNWaitForTheirTurn(t *testing.T) {
 	all := make(chan struct{})
 	e, err := engine.New(jobs, engine.Config{Slots: 10})
 	ok(err)
-	ok(engine.Handle(e, func(ctx context.Context, job *engine.Job[purchase]) error {
+	engine.Handle(e, func(ctx context.Context, job *engine.Job[purchase]) error {
 		_, err := db.ExecContext(ctx, "UPDATE orders SET shipped = shipped + 1 WHERE id = (SELECT min(id) FROM orders WHERE customer = ? AND shipped = 0)", job.Args.Customer)
 		if err != nil {
 			t.Errorf("a handler cannot write: %v", err)
@@ -55,7 +56,7 @@ func TestTransactionsOfAHandleOpenedByDSNWaitForTheirTurn(t *testing.T) {
 			close(all)
 		}
 		return err
-	}))
+	})
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(running) }()
@@ -88,7 +89,7 @@ func TestTransactionsOfAHandleOpenedByDSNWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-func buy(ctx context.Context, db *sql.DB, jobs holdfast.Store, customer int) error {
+func buy(ctx context.Context, db *sql.DB, jobs store.Store, customer int) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"zombiezen.com/go/sqlite"
 )
 
 // Edit changes a queued or failed job, and returns it as it is then.
-func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+func (s *Store) Edit(ctx context.Context, e store.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
 	}
@@ -32,7 +34,7 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 
 // edit checks an edit, writes the facts, moves the job where it waits by its new facts, and records what was replaced.
 // It raises the edit counter, so that a claim that has read the old facts plans again.
-func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
+func (t *tx) edit(shown *inspect.Inspector, e *store.Edit) error {
 	job, err := t.findJob(e.Intervention)
 	if err != nil {
 		return err
@@ -68,7 +70,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 
 // putBack removes the job from where it waits, changes its facts, and inserts it where it waits by these. A job that
 // was set aside behind a held tag becomes ready: the next claim reads whether one of its tags is held.
-func (t *tx) putBack(job jobState, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
+func (t *tx) putBack(job jobState, now holdfast.Job, revised rule.Revision, e *store.Edit) error {
 	aside, err := t.one("check_set_aside", []any{e.Job})
 	if err == nil {
 		err = t.removeQueued(e.Job)
@@ -107,7 +109,7 @@ func dueUnlessCreated(due, created int64) any {
 }
 
 // updateFacts writes the changed facts.
-func (t *tx) updateFacts(job jobState, revised rule.Revision, e *holdfast.Edit) error {
+func (t *tx) updateFacts(job jobState, revised rule.Revision, e *store.Edit) error {
 	lane, err := t.lane(laneKey{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -100,10 +101,10 @@ func (a unbatched) add(name string, row ...any) (bool, error) {
 func (t *tx) add(name string, row ...any) (bool, error) { return true, t.addRow(name, row...) }
 
 func (t *tx) emitQueued(_ int64, receipts []holdfast.Receipt) error {
-	if t.listened.includes(holdfast.EventQueued) {
+	if t.listened.includes(store.EventQueued) {
 		for i := range receipts {
 			if !receipts[i].Existing {
-				t.emit(holdfast.EventQueued, &receipts[i].ID, 0)
+				t.emit(store.EventQueued, &receipts[i].ID, 0)
 			}
 		}
 	}

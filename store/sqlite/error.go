@@ -9,14 +9,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-var errClosed = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store is closed: open it again"}
+var errClosed = &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the store is closed: open it again"}
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
 func conflict(job holdfast.ID, format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf(format, args...), Job: job}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf(format, args...), Job: job}
 }
 
 // messages says, for each SQLite result code, what happened and what to do about it.
@@ -45,13 +45,13 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was cancelled before the database answered", Cause: err}
+		return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the call was cancelled before the database answered", Cause: err}
 	}
 	message, known := messages[sqlite.ErrCode(err).ToPrimary()]
 	if !known {
 		message = fmt.Sprintf("the database returned an error: %v", err)
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: err}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: message, Cause: err}
 }
 
 // busy reports whether another connection holds the lock. The caller may try again.

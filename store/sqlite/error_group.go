@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // errorCountStep is the length of a step in which the failures of error groups are counted, in microseconds.
@@ -23,11 +25,11 @@ type countedFailure struct {
 
 // noteFailure notes the failure of an applied settlement if it counts in its error group: it was charged, or it ended
 // the job.
-func (s *settler) noteFailure(x *holdfast.Settlement) {
+func (s *settler) noteFailure(x *store.Settlement) {
 	if x.Failure == nil || x.Failure.Fingerprint == "" {
 		return
 	}
-	if x.Charge == holdfast.ChargeFailure || x.Charge == holdfast.ChargeCrash || x.To != holdfast.Queued || s.overruled {
+	if x.Charge == store.ChargeFailure || x.Charge == store.ChargeCrash || x.To != holdfast.Queued || s.overruled {
 		s.failures = append(s.failures, countedFailure{x.Job, x.Failure, clean(x.Version)})
 	}
 }
@@ -130,7 +132,7 @@ func (t *tx) findErrorGroup(fingerprint string) (row errorGroupRow, there bool, 
 
 // changeStatus changes the status of an error group as rule.ErrorGroup decides, and records the reason.
 func (s *settler) changeStatus(fingerprint string, was errorGroupRow, g *newFailures) error {
-	failed := rule.ErrorGroup{Status: holdfast.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
+	failed := rule.ErrorGroup{Status: store.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
 	if was.until != 0 {
 		failed.Until = instant(was.until)
 	}
@@ -149,7 +151,7 @@ func (s *settler) changeStatus(fingerprint string, was errorGroupRow, g *newFail
 }
 
 // Triage records what a person decides about an error group.
-func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
+func (s *Store) Triage(ctx context.Context, g store.Triage) error {
 	if err := g.Check(); err != nil {
 		return err
 	}

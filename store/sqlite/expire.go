@@ -3,12 +3,14 @@ package sqlite
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Expire claims up to c.Limit queued jobs whose expiry has passed, so that the caller can settle them as expired.
-func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+func (s *Store) Expire(ctx context.Context, c store.Claim) (leases []store.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -22,7 +24,7 @@ func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast
 	return leases, nil
 }
 
-func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+func expire(t *tx, c store.Claim) (leases []store.Lease, err error) {
 	if _, err := t.exec("expiry_sweep", t.now); err != nil {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 		if err := t.removeQueued(m.job); err != nil {
 			return nil, err
 		}
-		facts := holdfast.Lease{}
+		facts := store.Lease{}
 		if _, err := t.readJobFacts(m.job, &facts); err != nil {
 			return nil, err
 		}

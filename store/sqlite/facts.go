@@ -7,13 +7,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // readFacts reads the columns that read_ready_jobs, read_facts and job_facts have in common. A row that cannot be
 // trusted is marked as corrupt, without its damaged values. It never stops the rows beside it.
-func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
+func readFacts(st *sqlite.Stmt, l *store.Lease) {
 	l.Job = holdfast.Job{
 		ID:          columnID(st, 0),
 		Kind:        st.ColumnText(1),
@@ -27,7 +30,7 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 	}
 	var wrong []string
 	l.Args = json.RawMessage("null")
-	if problem := readJSON(st, 3, holdfast.MaxArgs, &l.Args); problem != "" {
+	if problem := readJSON(st, 3, check.MaxArgs, &l.Args); problem != "" {
 		wrong = append(wrong, "its arguments are "+problem)
 	}
 	if tags := st.ColumnText(6); tags != "" && json.Unmarshal([]byte(tags), &l.Tags) != nil {
@@ -41,7 +44,7 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 		l.Since = l.CreatedAt
 	}
 	if !st.ColumnIsNull(13) {
-		if problem := readJSON(st, 13, holdfast.MaxCheckpoint, &l.Checkpoint); problem != "" {
+		if problem := readJSON(st, 13, check.MaxCheckpoint, &l.Checkpoint); problem != "" {
 			wrong = append(wrong, "its checkpoint is "+problem)
 		}
 	}

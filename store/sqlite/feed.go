@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // story is the name of the pages that list events of stories.
@@ -43,8 +45,8 @@ func (e *listenedEvents) read(s *session) error {
 		switch name := st.ColumnText(0); name {
 		case "*":
 			e.all = true
-		case holdfast.EventExpired: // stored as failed: the reader of the feed tells them apart by the code
-			e.names[holdfast.EventFailed] = true
+		case store.EventExpired: // stored as failed: the reader of the feed tells them apart by the code
+			e.names[store.EventFailed] = true
 		default:
 			e.names[name] = true
 		}
@@ -164,7 +166,7 @@ func jsonNumbers[N int | int64](numbers []N) string {
 }
 
 // setListener replaces the events for which a listener listens. It takes effect for the rest of this call.
-func (t *tx) setListener(l *holdfast.Listener) error {
+func (t *tx) setListener(l *store.Listener) error {
 	if _, err := t.exec("listen_drop", l.Name); err != nil {
 		return err
 	}

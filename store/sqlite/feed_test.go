@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func (s *Store) mustListen(t testing.TB, events ...string) {
 	t.Helper()
-	if err := s.Keep(t.Context(), holdfast.Change{Listen: []holdfast.Listener{{Name: "test", Events: events}}}); err != nil {
+	if err := s.Apply(t.Context(), store.Change{Listen: []store.Listener{{Name: "test", Events: events}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -31,49 +32,49 @@ func (s *Store) feedNames(t testing.TB) (names []string) {
 }
 
 func TestEventsWithoutListenersLeaveNoPage(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustEnqueue(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
-	store.mustListen(t, holdfast.EventProcessing)
-	store.mustEnqueue(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
-	store.mustClaim(t, 2, "default")
-	store.mustListen(t)
-	store.mustClaim(t, 2, "default")
-	if got := store.feedNames(t); len(got) != 2 {
+	db, _, _ := openCounted(t)
+	db.mustEnqueue(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	db.mustListen(t, store.EventProcessing)
+	db.mustEnqueue(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	db.mustClaim(t, 2, "default")
+	db.mustListen(t)
+	db.mustClaim(t, 2, "default")
+	if got := db.feedNames(t); len(got) != 2 {
 		t.Errorf("the feed has %v", got)
 	}
 }
 
 func TestALongPageIsDividedAndNoNumberIsLeftOut(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustListen(t, "*")
-	store.mustEnqueue(t, 2*maxPageEvents+5, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
-	store.mustPause(t, holdfast.Hold{Queue: "default"})
-	if got := store.feedNames(t); len(got) != 2*maxPageEvents+6 || got[len(got)-1] != "paused" {
+	db, _, _ := openCounted(t)
+	db.mustListen(t, "*")
+	db.mustEnqueue(t, 2*maxPageEvents+5, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	db.mustPause(t, store.Hold{Queue: "default"})
+	if got := db.feedNames(t); len(got) != 2*maxPageEvents+6 || got[len(got)-1] != "paused" {
 		t.Errorf("the feed has %d events", len(got))
 	}
 }
 
 func TestARefusedCallEmitsNoEventsBesideOthers(t *testing.T) {
-	store, _, _ := openCounted(t)
-	store.mustListen(t, "*")
+	db, _, _ := openCounted(t)
+	db.mustListen(t, "*")
 	id := holdfast.NewID()
-	if err := store.enqueueOne(id); err != nil {
+	if err := db.enqueueOne(id); err != nil {
 		t.Fatal(err)
 	}
 	refused := errors.New("refused")
-	errs := store.inOneGroup(t,
-		func() error { return store.enqueueOne(holdfast.NewID()) },
+	errs := db.inOneGroup(t,
+		func() error { return db.enqueueOne(holdfast.NewID()) },
 		func() error {
-			return store.writer.write(context.Background(), func(x *tx) error {
-				x.emit(holdfast.EventComplete, &id, 1)
-				return errors.Join(x.setListener(&holdfast.Listener{Name: "test"}), refused)
+			return db.writer.write(context.Background(), func(x *tx) error {
+				x.emit(store.EventComplete, &id, 1)
+				return errors.Join(x.setListener(&store.Listener{Name: "test"}), refused)
 			})
 		},
-		func() error { return store.enqueueOne(holdfast.NewID()) })
+		func() error { return db.enqueueOne(holdfast.NewID()) })
 	if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil {
 		t.Fatal(errs)
 	}
-	if got := store.feedNames(t); len(got) != 3 {
+	if got := db.feedNames(t); len(got) != 3 {
 		t.Errorf("the feed has %v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -57,9 +57,9 @@ func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
 
 // newMeter returns a meter that counts the pages of a new file.
 func newMeter(t *testing.T, path string) *storetest.BlockMeter {
-	pagesRead(t, path, func(holdfast.Store) {})
+	pagesRead(t, path, func(store.Store) {})
 	return &storetest.BlockMeter{
-		Run:     func(work func(holdfast.Store)) int { return pagesRead(t, path, work) },
+		Run:     func(work func(store.Store)) int { return pagesRead(t, path, work) },
 		Load:    func(l storetest.Load) { load(t, path, l) },
 		Analyze: func() { runBeside(t, path, "ANALYZE") },
 		// The writer checks every twentieth of a second for commits of other processes.
@@ -90,20 +90,20 @@ func runBeside(t testing.TB, path, script string) {
 }
 
 // pagesRead counts the pages that the connections of a store read while work runs, from their caches or from the file.
-func pagesRead(t testing.TB, path string, work func(holdfast.Store)) int {
+func pagesRead(t testing.TB, path string, work func(store.Store)) int {
 	t.Helper()
-	store, err := Open(context.Background(), Config{Path: path})
+	db, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The first claim of a process reads the names of all lanes, once.
-	if _, err := store.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"none"}, Limit: 1, Lease: time.Minute}); err != nil {
+	if _, err := db.Claim(context.Background(), store.Claim{Worker: "w", Queues: []string{"none"}, Limit: 1, Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	before := store.pagesRead()
-	work(store)
-	n := store.pagesRead() - before
-	if err := store.Close(); err != nil {
+	before := db.pagesRead()
+	work(db)
+	n := db.pagesRead() - before
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return n

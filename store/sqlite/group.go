@@ -7,11 +7,12 @@ import (
 	"errors"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Gather creates a group, so that drafts may name it.
-func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+// CreateGroup creates a group, so that drafts may name it.
+func (s *Store) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err != nil {
 		return holdfast.Group{}, err
@@ -28,13 +29,13 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 	return made, nil
 }
 
-// Seal marks a group as complete: it takes no more members.
-func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
+// SealGroup marks a group as complete: it takes no more members.
+func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
 	return s.writer.write(ctx, func(t *tx) error { return seal(t, t.now, group) })
 }
 
-// Gather creates the group in the caller's transaction.
-func (b *txEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+// CreateGroup creates the group in the caller's transaction.
+func (b *txEnqueuer) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err == nil {
 		err = b.inSavepoint(ctx, func(to *callerTx) error { return gather(to, b.store.now().UnixMicro(), &made) })
@@ -45,8 +46,8 @@ func (b *txEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Gro
 	return made, nil
 }
 
-// Seal seals the group if and when the caller's transaction commits.
-func (b *txEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
+// SealGroup seals the group if and when the caller's transaction commits.
+func (b *txEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
 	return b.inSavepoint(ctx, func(to *callerTx) error { return seal(to, b.store.now().UnixMicro(), group) })
 }
 
@@ -107,7 +108,7 @@ func gather(to executor, now int64, g *holdfast.Group) error {
 	if added == 0 {
 		return rule.GroupExists(g.ID)
 	}
-	for _, event := range []string{holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled} {
+	for _, event := range []string{store.EventComplete, store.EventFailed, store.EventCancelled} {
 		if _, err := to.exec("listen_add", event, "group"); err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func (s *session) group(id holdfast.ID) (g groupRow, found bool, err error) {
 
 // findGroup reads the group of an intervention. A group that does not exist and a group of another owner get the same
 // answer.
-func (t *tx) findGroup(i holdfast.Intervention) (groupRow, error) {
+func (t *tx) findGroup(i store.Intervention) (groupRow, error) {
 	g, found, err := t.group(i.Group)
 	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
 		err = rule.NoGroup(i.Group)
@@ -179,12 +180,12 @@ func (t *tx) findGroup(i holdfast.Intervention) (groupRow, error) {
 }
 
 // addGroupEvent appends an event to the story of a group.
-func (t *tx) addGroupEvent(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
-	return t.addEvent(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
+func (t *tx) addGroupEvent(i store.Intervention, group holdfast.ID, name string, generation int) error {
+	return t.addEvent(&store.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
 }
 
 // CancelGroup seals a group and has its members cancelled by later steps of Conclude.
-func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+func (s *Store) CancelGroup(ctx context.Context, i store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
@@ -62,7 +62,7 @@ func (w *writer) commitAgain(group []*call) {
 // belong to the same transaction as the changes that they describe. Wake-ups and new lanes become visible to others
 // only after the commit.
 func (w *writer) runAndCommit(group []*call, isolated bool) error {
-	newLanes, rowBatches, pages, trends := map[laneKey]int64{}, []rowBatch{}, []page{}, []holdfast.Trend{}
+	newLanes, rowBatches, pages, trends := map[laneKey]int64{}, []rowBatch{}, []page{}, []store.Trend{}
 	isolated = isolated && len(group) > 1
 	for _, c := range group {
 		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), lanes: w.lanes, rowBatches: &rowBatches, listened: &w.listened}

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // reopenGroups reopens the group of a job that begins a new generation: a settled group is processing again in its next
 // generation, and so are the groups around it. The group's cursor is reset, because a member that it has passed is live
 // again.
-func (t *tx) reopenGroups(i holdfast.Intervention, group holdfast.ID) error {
+func (t *tx) reopenGroups(i store.Intervention, group holdfast.ID) error {
 	for !group.IsZero() {
 		g, found, err := t.group(group)
 		if err != nil || !found {
@@ -36,7 +38,7 @@ func (t *tx) reopenGroups(i holdfast.Intervention, group holdfast.ID) error {
 }
 
 // RetryGroup retries the members of a group that failed, and those that were cancelled because of them.
-func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retried int, err error) {
+func (s *Store) RetryGroup(ctx context.Context, i store.Intervention) (retried int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
 	}
@@ -55,7 +57,7 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retrie
 
 // retryGroup retries the members of a group and of the groups inside it. A member that cannot be retried (it has
 // expired, or another job has its unique key) stays failed.
-func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
+func (t *tx) retryGroup(i store.Intervention) (retried int, err error) {
 	var expired, keyed int
 	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
 		failed, cancelled, err := t.findRetryable(groups[0])
@@ -111,8 +113,8 @@ func (t *tx) findRetryable(group holdfast.ID) (failed, cancelled []holdfast.ID, 
 // retryMember begins the next generation of a member: at once or, if it never ran because of another member, when the
 // members for which it waits have ended. A refusal comes before the first row is written. late is true if the member
 // has expired.
-func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
-	i := holdfast.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
+func (t *tx) retryMember(of store.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
+	i := store.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
 	job, err := t.findJob(i)
 	if err != nil {
 		return false, err

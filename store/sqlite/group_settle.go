@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -44,7 +45,7 @@ func (m *groupPlan) cancelMembers(t *tx) (done int, err error) {
 		}
 	}
 	for _, id := range m.toCancel {
-		i := holdfast.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
+		i := store.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
 		job, err := t.findJob(i)
 		if refusal := (*holdfast.Error)(nil); errors.As(err, &refusal) {
 			continue // the rows of the job contradict each other: left for the integrity check
@@ -84,7 +85,7 @@ func (m *groupPlan) settle(t *tx) (done int, err error) {
 		refused = rule.ErrThenUnreadable
 	}
 	drafts, problems := rule.Continuations(g)
-	if err := t.addGroupEvent(holdfast.Intervention{Actor: rule.Machine, Reason: rule.Outcome(g.Members, errors.Join(refused, problems))}, g.ID, string(g.State), g.Generation); err != nil {
+	if err := t.addGroupEvent(store.Intervention{Actor: rule.Machine, Reason: rule.Outcome(g.Members, errors.Join(refused, problems))}, g.ID, string(g.State), g.Generation); err != nil {
 		return 0, err
 	}
 	if len(drafts) > 0 {

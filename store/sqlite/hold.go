@@ -4,14 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"zombiezen.com/go/sqlite"
 )
 
 // Pause places a hold.
-func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+func (s *Store) Pause(ctx context.Context, h store.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 }
 
 // Resume lifts a hold.
-func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+func (s *Store) Resume(ctx context.Context, h store.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
@@ -41,16 +42,16 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 	})
 }
 
-func holdSubject(h holdfast.Hold) string {
-	scope, name := h.On()
+func holdSubject(h store.Hold) string {
+	scope, name := h.Scope()
 	return "hold/" + scope + "/" + name
 }
 
 // placeHold writes a hold, and replaces the hold of the same source on the same thing. A rate limit that was in force
 // keeps its level, up to the new burst. All waiters are woken, because the new hold may let more through than the old
 // one.
-func (t *tx) placeHold(h holdfast.Hold) error {
-	scope, name := h.On()
+func (t *tx) placeHold(h store.Hold) error {
+	scope, name := h.Scope()
 	var until, expected, perSecond, burst, level, levelAt any
 	if h.For > 0 {
 		until = t.at(h.For)
@@ -75,8 +76,8 @@ func (t *tx) placeHold(h holdfast.Hold) error {
 }
 
 // liftHold removes a hold, and reports whether it was in force.
-func (t *tx) liftHold(h holdfast.Hold) (there bool, err error) {
-	scope, name := h.On()
+func (t *tx) liftHold(h store.Hold) (there bool, err error) {
+	scope, name := h.Scope()
 	before, there, err := t.findHold(h)
 	if err != nil || !there {
 		return false, err
@@ -87,12 +88,12 @@ func (t *tx) liftHold(h holdfast.Hold) (there bool, err error) {
 }
 
 // deposit adds tokens to a rate limit, up to its burst. Claims spend tokens with a negative deposit.
-func (t *tx) deposit(d holdfast.Deposit) error {
+func (t *tx) deposit(d store.Deposit) error {
 	bucket, there, err := t.findHold(d.Hold)
 	if err != nil || !there || !bucket.rated {
 		return err
 	}
-	scope, name := d.Hold.On()
+	scope, name := d.Hold.Scope()
 	level := min(bucket.burst, max(0, bucket.levelNow(t.now)+d.Tokens))
 	t.wakeup.allQueues = t.wakeup.allQueues || d.Tokens > 0
 	_, err = t.exec("hold_set_level", scope, name, d.Hold.Source, level, t.now)
@@ -113,8 +114,8 @@ type holdRow struct {
 }
 
 // findHold reads the hold of the same source on the same thing.
-func (t *tx) findHold(h holdfast.Hold) (before holdRow, there bool, err error) {
-	scope, name := h.On()
+func (t *tx) findHold(h store.Hold) (before holdRow, there bool, err error) {
+	scope, name := h.Scope()
 	err = t.rows("hold_find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
 		before, there = holdRow{perSecond: st.ColumnFloat(0), burst: st.ColumnFloat(1), level: st.ColumnFloat(2), levelAt: st.ColumnInt64(3), until: st.ColumnInt64(4),
 			rated: st.ColumnInt(5) != 0}, true
@@ -139,15 +140,15 @@ func readHolds(s *session) (all []holdRow, edits int64, err error) {
 func (h *holdRow) inForce(now int64) bool { return h.until == 0 || h.until > now }
 
 func (h *holdRow) levelNow(now int64) float64 {
-	return lane.Level(holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.level}, time.Duration(now-h.levelAt)*time.Microsecond)
+	return lane.Level(store.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.level}, time.Duration(now-h.levelAt)*time.Microsecond)
 }
 
-// toHold returns the row as a holdfast.Hold, with the level of its rate limit at this moment.
-func (h *holdRow) toHold(now int64) holdfast.Hold {
-	out := holdfast.Hold{}.Upon(h.scope, h.name)
+// toHold returns the row as a store.Hold, with the level of its rate limit at this moment.
+func (h *holdRow) toHold(now int64) store.Hold {
+	out := store.Hold{}.WithScope(h.scope, h.name)
 	out.Source, out.Retries, out.AtMost = h.source, h.retries, h.atMost
 	if h.rated {
-		out.Rate = &holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.levelNow(now)}
+		out.Rate = &store.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.levelNow(now)}
 	}
 	return out
 }

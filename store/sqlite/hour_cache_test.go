@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -43,9 +44,9 @@ func (c *chronicle) pass(d time.Duration) { c.clock.Add(d.Microseconds()) }
 
 func (c *chronicle) open() *sqlite.Store {
 	c.Helper()
-	store, err := sqlite.Open(c.Context(), sqlite.Config{Path: c.path, Clock: c.now})
+	db, err := sqlite.Open(c.Context(), sqlite.Config{Path: c.path, Clock: c.now})
 	c.must(err)
-	return store
+	return db
 }
 
 func (c *chronicle) must(err error) {
@@ -63,19 +64,19 @@ func (c *chronicle) settle() {
 	kind, queue := fmt.Sprint("kind", n%5), fmt.Sprint("q", n%3)
 	_, err := c.store.Enqueue(c.Context(), []holdfast.Draft{{Kind: kind, Queue: queue}})
 	c.must(err)
-	leases, err := c.store.Claim(c.Context(), holdfast.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
+	leases, err := c.store.Claim(c.Context(), store.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
 	c.must(err)
 	if len(leases) != 1 {
 		c.Fatalf("claimed %d jobs", len(leases))
 	}
-	s := holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete, Queue: queue, Version: fmt.Sprint("v", n/20)}
+	s := store.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete, Queue: queue, Version: fmt.Sprint("v", n/20)}
 	if n%4 != 3 {
 		name := fmt.Sprint("f", n%4)
-		s.To, s.Charge, s.Limit = holdfast.Failed, holdfast.ChargeFailure, 9
+		s.To, s.Charge, s.Limit = holdfast.Failed, store.ChargeFailure, 9
 		s.Failure = &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "it took too long", Fingerprint: name}
 		c.failed = append(c.failed, failedAt{name, kind, queue, c.now().Truncate(5 * time.Minute)})
 	}
-	answers, err := c.store.Settle(c.Context(), []holdfast.Settlement{s})
+	answers, err := c.store.Settle(c.Context(), []store.Settlement{s})
 	c.must(err)
 	c.must(answers[0])
 }
@@ -91,20 +92,20 @@ func (c *chronicle) agree(when string) {
 }
 
 type retold struct {
-	Groups   []holdfast.ErrorGroup
-	One, Two []holdfast.ErrorTrend
-	Trends   []holdfast.Trend
+	Groups   []store.ErrorGroup
+	One, Two []store.ErrorTrend
+	Trends   []store.Trend
 }
 
-func (c *chronicle) tell(store *sqlite.Store) (all retold) {
+func (c *chronicle) tell(db *sqlite.Store) (all retold) {
 	c.Helper()
 	var errs [4]error
 	names := []string{"f0", "f1", "f2"}
 	const week = 7 * 24 * time.Hour
-	all.Groups, _, errs[0] = store.ErrorGroups(c.Context(), holdfast.ErrorFilter{})
-	all.One, errs[1] = store.ErrorTrends(c.Context(), names, week, time.Hour)
-	all.Two, errs[2] = store.ErrorTrends(c.Context(), names, week, 2*time.Hour)
-	all.Trends, errs[3] = store.Trends(c.Context(), week, 2*time.Hour)
+	all.Groups, _, errs[0] = db.ErrorGroups(c.Context(), store.ErrorFilter{})
+	all.One, errs[1] = db.ErrorTrends(c.Context(), names, week, time.Hour)
+	all.Two, errs[2] = db.ErrorTrends(c.Context(), names, week, 2*time.Hour)
+	all.Trends, errs[3] = db.Trends(c.Context(), week, 2*time.Hour)
 	for _, err := range errs {
 		c.must(err)
 	}
@@ -115,7 +116,7 @@ func (c *chronicle) tell(store *sqlite.Store) (all retold) {
 func (c *chronicle) counted() {
 	c.Helper()
 	for _, g := range c.tell(c.store).Groups {
-		want := holdfast.ErrorGroup{}
+		want := store.ErrorGroup{}
 		for _, f := range c.failed {
 			if f.fingerprint != g.Fingerprint {
 				continue
@@ -130,7 +131,7 @@ func (c *chronicle) counted() {
 		}
 		slices.Sort(want.Kinds)
 		slices.Sort(want.Queues)
-		got := holdfast.ErrorGroup{LastHour: g.LastHour, Last3Hours: g.Last3Hours, LastDay: g.LastDay, LastWeek: g.LastWeek, Kinds: g.Kinds, Queues: g.Queues}
+		got := store.ErrorGroup{LastHour: g.LastHour, Last3Hours: g.Last3Hours, LastDay: g.LastDay, LastWeek: g.LastWeek, Kinds: g.Kinds, Queues: g.Queues}
 		want.Kinds, want.Queues = slices.Compact(want.Kinds), slices.Compact(want.Queues)
 		if diff := cmp.Diff(want, got); diff != "" {
 			c.Errorf("%s at %v: %s", g.Fingerprint, c.now(), diff)
@@ -155,7 +156,7 @@ func TestAStoreThatLivesLongCountsAsOneThatWasJustOpened(t *testing.T) {
 		c.agree("after the clock stepped by " + by.String())
 	}
 	c.counted()
-	forgotten, err := c.store.Forget(c.Context(), holdfast.ShelfTallies, 30*time.Hour, 1_000)
+	forgotten, err := c.store.DeleteHistory(c.Context(), store.HistoryCounts, 30*time.Hour, 1_000)
 	if err != nil || forgotten == 0 {
 		t.Fatalf("forgot %d, error %v", forgotten, err)
 	}

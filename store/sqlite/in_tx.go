@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -71,7 +72,7 @@ func (f *callerTx) emitQueued(now int64, receipts []holdfast.Receipt) error {
 	if heard, err := f.one("check_queued_listener", nil, new(int)); err != nil || !heard {
 		return err
 	}
-	p := page{name: holdfast.EventQueued, at: now}
+	p := page{name: store.EventQueued, at: now}
 	for i := range receipts {
 		if !receipts[i].Existing {
 			p.jobs, p.tokens = append(p.jobs, receipts[i].ID[:]...), append(p.tokens, 0)

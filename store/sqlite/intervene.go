@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
@@ -42,7 +43,7 @@ func (s *jobState) rule() rule.Job {
 }
 
 // findJob reads a job and where it is. A job that does not exist and a job of another owner get the same answer.
-func (t *tx) findJob(i holdfast.Intervention) (job jobState, err error) {
+func (t *tx) findJob(i store.Intervention) (job jobState, err error) {
 	job.job = i.Job
 	found, err := t.one("read_job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
 		&job.group, &job.created)
@@ -71,12 +72,12 @@ func (t *tx) findJob(i holdfast.Intervention) (job jobState, err error) {
 }
 
 // addJobEvent appends an event to the story of a job.
-func (t *tx) addJobEvent(i holdfast.Intervention, name string, token, generation int) error {
+func (t *tx) addJobEvent(i store.Intervention, name string, token, generation int) error {
 	return t.addJobChange(i, name, token, generation, nil)
 }
 
 // addJobChange appends an event to the story of a job, with the values that it replaced.
-func (t *tx) addJobChange(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
+func (t *tx) addJobChange(i store.Intervention, name string, token, generation int, was json.RawMessage) error {
 	if _, err := t.exec("job_event_add", i.Job, t.now, name, i.Actor, nullIfEmpty(clean(i.Reason)), token, generation, nullIfEmpty(i.Request), nullIfEmpty(string(was))); err != nil {
 		return err
 	}

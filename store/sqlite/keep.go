@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Keep applies a change, all or nothing. A record that was changed since its version was read refuses the whole change.
-func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+// Apply applies a change, all or nothing. A record that was changed since its version was read refuses the whole change.
+func (s *Store) Apply(ctx context.Context, c store.Change) error {
 	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in their sources
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
@@ -47,14 +47,14 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 		}
 		return nil
 	})
-	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightRoom }) {
+	if err == nil && slices.ContainsFunc(c.Records, func(r store.Record) bool { return r.Namespace == weightRoom }) {
 		s.planner.expireWeights()
 	}
 	return err
 }
 
 // checkDrafts refuses drafts that cannot be stored, or for which the disk has no space.
-func (s *Store) checkDrafts(c *holdfast.Change) (err error) {
+func (s *Store) checkDrafts(c *store.Change) (err error) {
 	if len(c.Enqueue)+len(c.Deliver) == 0 {
 		return nil
 	}
@@ -71,30 +71,30 @@ func (s *Store) checkDrafts(c *holdfast.Change) (err error) {
 }
 
 // writeRecord writes or deletes one record, if its version is still the one that the caller read.
-func (t *tx) writeRecord(r *holdfast.Record) (err error) {
+func (t *tx) writeRecord(r *store.Record) (err error) {
 	var kept int
 	switch {
 	case r.Body == nil && r.Version == 0:
-		there, err := t.one("find_record", []any{r.Room, r.Name})
+		there, err := t.one("find_record", []any{r.Namespace, r.Name})
 		if err != nil || !there {
 			return err
 		}
 	case r.Body == nil:
-		kept, err = t.exec("delete_record", r.Room, r.Name, r.Version)
+		kept, err = t.exec("delete_record", r.Namespace, r.Name, r.Version)
 	case r.Version == 0:
-		kept, err = t.exec("insert_record", r.Room, r.Name, r.Body, t.now)
+		kept, err = t.exec("insert_record", r.Namespace, r.Name, r.Body, t.now)
 	default:
-		kept, err = t.exec("update_record", r.Room, r.Name, r.Body, t.now, r.Version)
+		kept, err = t.exec("update_record", r.Namespace, r.Name, r.Body, t.now, r.Version)
 	}
 	if err == nil && kept == 0 {
-		err = rule.RecordChanged(r.Room, r.Name)
+		err = rule.RecordChanged(r.Namespace, r.Name)
 	}
 	return err
 }
 
 // applyHolds lifts holds, places holds and makes deposits, in this order: a hold that one change lifts and places is in
 // force after it.
-func (t *tx) applyHolds(c *holdfast.Change) error {
+func (t *tx) applyHolds(c *store.Change) error {
 	for _, h := range c.Lift {
 		if _, err := t.liftHold(h); err != nil {
 			return err
@@ -114,23 +114,23 @@ func (t *tx) applyHolds(c *holdfast.Change) error {
 }
 
 // addChangeEvent appends an event of a change to the story of a job or of another subject.
-func (t *tx) addChangeEvent(e *holdfast.Event) error {
+func (t *tx) addChangeEvent(e *store.Event) error {
 	if e.Job.IsZero() {
 		return t.addEvent(e)
 	}
-	job, err := t.findJob(holdfast.Intervention{Job: e.Job})
+	job, err := t.findJob(store.Intervention{Job: e.Job})
 	if err != nil {
 		return err
 	}
-	return t.addJobEvent(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
+	return t.addJobEvent(store.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
 }
 
 // addSubjectEvent appends an event to the story of a subject that is not a job.
 func (t *tx) addSubjectEvent(subject, name, actor, reason string) error {
-	return t.addEvent(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
+	return t.addEvent(&store.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
 }
 
-func (t *tx) addEvent(e *holdfast.Event) error {
+func (t *tx) addEvent(e *store.Event) error {
 	if _, err := t.exec("subject_event_add", e.Subject, t.now, e.Name, e.Actor, nullIfEmpty(clean(e.Reason)), e.Generation, nullIfEmpty(clean(e.Request))); err != nil {
 		return err
 	}

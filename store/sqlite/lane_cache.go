@@ -160,7 +160,7 @@ func makeLane(to executor, w laneKey) (id int64, err error) {
 	}
 	found, err := to.one("lane_find", []any{w.queue, w.kind, w.owner, w.dependency}, &id)
 	if err == nil && !found {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just created cannot be found: run `holdfast doctor`"}
+		err = &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "a lane that was just created cannot be found: run `holdfast doctor`"}
 	}
 	return id, err
 }

@@ -4,8 +4,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
@@ -145,9 +147,9 @@ func (b *batch) columns() (jobs []byte, text string) {
 
 // insertBatch writes the row of a new batch, and emits the events of its members.
 func (t *tx) insertBatch(l *batch) error {
-	name := holdfast.EventProcessing
+	name := store.EventProcessing
 	if l.lost != "" {
-		name = holdfast.EventReclaimed
+		name = store.EventReclaimed
 	}
 	if t.listened.includes(name) {
 		for i := range l.members {

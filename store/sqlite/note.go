@@ -3,12 +3,12 @@ package sqlite
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Note saves progress and checkpoints of jobs whose lease the caller holds.
-func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
+func (s *Store) Note(ctx context.Context, notes []store.Note) ([]error, error) {
 	if len(notes) == 0 {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 }
 
 // note saves one note if the caller holds the lease. answer is for the caller; err is the database's.
-func note(t *tx, n *holdfast.Note) (answer, err error) {
+func note(t *tx, n *store.Note) (answer, err error) {
 	if err := n.Check(); err != nil {
 		return err, nil
 	}

@@ -23,9 +23,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
 )
 
 // minSQLite is the first SQLite release in which two processes that checkpoint at the same time cannot damage the WAL
@@ -63,7 +65,7 @@ type Store struct {
 	closeErr  error
 }
 
-var _ holdfast.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Open opens the file, creates it if it does not exist, and migrates its schema. Many processes may open the same file
 // at the same time. An error is one line that says what to do.
@@ -72,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if sqlite.VersionNumber < minSQLite {
-		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the SQLite linked into this program is older than 3.51.3 and can damage a shared file: build with a newer one"}
+		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the SQLite linked into this program is older than 3.51.3 and can damage a shared file: build with a newer one"}
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -123,7 +125,7 @@ func checkPath(path string) error {
 }
 
 func unavailable(message string, cause error) error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: cause}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: message, Cause: cause}
 }
 
 // privateMode is the mode of every file that the store creates: only its user may read and write it, because the

@@ -195,7 +195,7 @@ func count(t testing.TB, store *sqlite.Store, state holdfast.State) (n int) {
 
 func healthy(t testing.TB, store *sqlite.Store) {
 	t.Helper()
-	if findings, err := store.Audit(context.Background()); err != nil || len(findings) > 0 {
+	if findings, err := store.CheckIntegrity(context.Background()); err != nil || len(findings) > 0 {
 		t.Errorf("integrity check: %v %v", findings, err)
 	}
 }

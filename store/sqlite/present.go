@@ -6,11 +6,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// Present records that a worker process is alive, or, with a zero duration, that it has stopped.
-func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
+// ReportWorker records that a worker process is alive, or, with a zero duration, that it has stopped.
+func (s *Store) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
 	if err := p.Check(); err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@ package sqlite
 import (
 	"context"
 
-	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Reclaim takes over the batches whose leases have expired.
-func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+func (s *Store) Reclaim(ctx context.Context, c store.Claim) (leases []store.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -23,7 +25,7 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfas
 }
 
 // reclaim takes over whole batches, until they have c.Limit started jobs or more.
-func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+func reclaim(t *tx, c store.Claim) (leases []store.Lease, err error) {
 	expired, err := t.readBatches("lease_expired", t.now)
 	if err != nil || len(expired) == 0 {
 		return nil, err
@@ -60,11 +62,11 @@ func (t *tx) cancelRequests() (jobs map[holdfast.ID]bool, err error) {
 // would ignore it. Members without facts stay in the old batch, for the integrity check.
 //
 // Every job that leaves the old batch gets a higher token, so a late settlement of the lost worker is refused.
-func (b *batch) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
+func (b *batch) takeOver(t *tx, c store.Claim, cancelled map[holdfast.ID]bool) (leases []store.Lease, err error) {
 	batch := &batch{id: holdfast.NewID(), worker: c.Worker, lost: b.attemptWorker(), claimed: b.claimed, expires: t.at(c.Lease)}
 	for i := range b.members {
 		m := &b.members[i]
-		facts := holdfast.Lease{}
+		facts := store.Lease{}
 		if m.removed, err = t.readJobFacts(m.job, &facts); err != nil {
 			return nil, err
 		}
@@ -92,8 +94,8 @@ func (b *batch) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool
 }
 
 // leaseOf returns the lease of a member.
-func (b *batch) leaseOf(facts holdfast.Lease, m member, now int64) holdfast.Lease {
-	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
+func (b *batch) leaseOf(facts store.Lease, m member, now int64) store.Lease {
+	facts.Token, facts.Failures, facts.Crashes, facts.Releases, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
 	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = b.id, b.worker, b.lost, instant(b.expires), instant(now)
 	if m.started {
 		facts.StartedAt = instant(b.claimed)
@@ -118,14 +120,14 @@ func (t *tx) recordRelease(m member, l *batch, why string) error {
 	if !m.started {
 		began = t.now // a job that never started took no time
 	}
-	t.emitReturn(&m.job, m.token, holdfast.ChargeInterrupt)
-	args := []any{m.job, m.token, m.generation, l.attemptWorker(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
+	t.emitReturn(&m.job, m.token, store.ChargeRelease)
+	args := []any{m.job, m.token, m.generation, l.attemptWorker(), began, t.now, holdfast.Queued, store.ChargeRelease, 0, 0, t.now}
 	_, err := t.exec("attempt_add", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err
 }
 
 // readJobFacts reads the facts of a job, and reports whether there are any.
-func (t *tx) readJobFacts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
+func (t *tx) readJobFacts(job holdfast.ID, into *store.Lease) (found bool, err error) {
 	err = t.rows("job_facts", []any{job}, func(st *sqlite.Stmt) error {
 		found = true
 		readFacts(st, into)

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Redrive retries or discards dead letters, each independently of the others, all in one transaction. The answers are
 // in the order of the jobs.
-func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+func (s *Store) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
@@ -34,11 +36,11 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 
 // redrive takes one job. All checks that may refuse it come before the first write, so that a refusal leaves no trace.
 // A job that this redrive has taken before is not taken again.
-func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
+func (t *tx) redrive(r *store.Redrive, id holdfast.ID) error {
 	if before, err := t.one("find_redriven", []any{r.ID, id}); before || err != nil {
 		return err
 	}
-	i := holdfast.Intervention{Job: id, Actor: r.Actor}
+	i := store.Intervention{Job: id, Actor: r.Actor}
 	job, err := t.findJob(i)
 	if err != nil {
 		return err
@@ -70,7 +72,7 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	return err
 }
 
-func (t *tx) redriveDiscard(r *holdfast.Redrive, i holdfast.Intervention, job jobState) error {
+func (t *tx) redriveDiscard(r *store.Redrive, i store.Intervention, job jobState) error {
 	if err := t.discard(i, job); err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (t *tx) applyRevision(job *jobState, revised *rule.Revision) error {
 
 // Redriven counts what has become of the jobs that a redrive took. Ends that are not recorded yet are read beside the
 // writer, which only records them.
-func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
+func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally store.RedriveCounts, err error) {
 	ended := map[holdfast.ID]string{}
 	err = s.reader.with(ctx, func(beside *session) error {
 		return beside.rows("find_ended_redriven", []any{redrive}, func(st *sqlite.Stmt) error {

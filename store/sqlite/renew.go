@@ -4,14 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Renew extends batches, all in one transaction. The answer names only jobs that need attention: those whose lease is
 // lost, and those that are to be cancelled.
-func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (renewed holdfast.Renewed, err error) {
+func (s *Store) Renew(ctx context.Context, renewals []store.Renewal, lease time.Duration) (renewed store.RenewResult, err error) {
 	if err := rule.Lease(lease); err != nil {
 		return renewed, err
 	}
@@ -19,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 		return renewed, nil
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		renewed = holdfast.Renewed{}
+		renewed = store.RenewResult{}
 		for i := range renewals {
 			if err := renew(t, &renewals[i], lease, &renewed); err != nil {
 				return err
@@ -28,13 +29,13 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 		return nil
 	})
 	if err != nil {
-		return holdfast.Renewed{}, err
+		return store.RenewResult{}, err
 	}
 	return renewed, nil
 }
 
 // renew extends one batch, marks its running jobs as started, and adds its lost and cancelled jobs to renewed.
-func renew(t *tx, r *holdfast.Renewal, lease time.Duration, renewed *holdfast.Renewed) error {
+func renew(t *tx, r *store.Renewal, lease time.Duration, renewed *store.RenewResult) error {
 	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err
 	}

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Purge deletes ended jobs whose retention is over. It examines up to p.Scan jobs beside the writer; the writer deletes
 // those that are unchanged.
-func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purged, err error) {
+func (s *Store) Purge(ctx context.Context, p store.Purge) (done store.PurgeResult, err error) {
 	if err := p.Check(); err != nil {
 		return done, err
 	}
@@ -30,7 +32,7 @@ func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purg
 		})
 	}
 	if err != nil {
-		return holdfast.Purged{}, explain(err)
+		return store.PurgeResult{}, explain(err)
 	}
 	if done.Next = next; len(spared) > 0 {
 		done.Spared = spared
@@ -40,13 +42,13 @@ func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purg
 
 // A purgeableJob is an ended job as it was when its retention was decided.
 type purgeableJob struct {
-	holdfast.Tombstone
+	store.Tombstone
 	token, generation int
 	expire            int64 // the time by which it had to start; 0: none
 }
 
 // findPurgeable examines the next ended jobs, in the order of their ids, and returns those whose retention is over.
-func (s *session) findPurgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []purgeableJob, next holdfast.ID, err error) {
+func (s *session) findPurgeable(p *store.Purge, now int64, spared map[string]int) (due []purgeableJob, next holdfast.ID, err error) {
 	examined := 0
 	err = s.rows("find_purgeable", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
 		examined++
@@ -54,7 +56,7 @@ func (s *session) findPurgeable(p *holdfast.Purge, now int64, spared map[string]
 		if st.ColumnInt(13) != 0 { // its group has not settled, or one of its artifacts has not expired
 			return nil
 		}
-		tombstone := holdfast.Tombstone{
+		tombstone := store.Tombstone{
 			Job: next, Kind: st.ColumnText(1), Queue: st.ColumnText(2), Owner: st.ColumnText(3), Group: columnID(st, 4), GroupState: holdfast.GroupState(st.ColumnText(5)),
 			State: holdfast.State(st.ColumnText(6)), Code: st.ColumnText(7), FinishedAt: instant(st.ColumnInt64(8)),
 		}
@@ -87,7 +89,7 @@ var purgeStatements = []string{
 type purgeKey struct{ rule, kind, state, code string }
 
 // purge deletes jobs if they are unchanged since they were examined. Each leaves a tombstone.
-func (t *tx) purge(due []purgeableJob) (done holdfast.Purged, err error) {
+func (t *tx) purge(due []purgeableJob) (done store.PurgeResult, err error) {
 	if due, err = t.stillPurgeable(due); err != nil || len(due) == 0 {
 		return done, err
 	}
@@ -153,14 +155,14 @@ func (t *tx) addTombstone(e *purgeableJob) error {
 	return t.addRow("tombstone_add", e.Job, e.Kind, e.Queue, nullIfEmpty(e.Owner), group, nullIfEmpty(string(e.GroupState)), e.State, nullIfEmpty(e.Code), e.FinishedAt, t.now, e.Rule)
 }
 
-// Forget deletes up to limit entries of a shelf that are older than a duration, oldest first, and returns how many.
-func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
+// DeleteHistory deletes up to limit entries of a shelf that are older than a duration, oldest first, and returns how many.
+func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
 	if err := rule.Forget(shelf, older, limit); err != nil {
 		return 0, err
 	}
 	act := map[string]func(t *tx, before int64, limit int) (int, error){
-		holdfast.ShelfFeed: (*tx).forgetFeed, holdfast.ShelfStory: (*tx).forgetStory,
-		holdfast.ShelfTallies: (*tx).forgetTallies, holdfast.ShelfTombstones: (*tx).forgetTombstones,
+		store.HistoryFeed: (*tx).forgetFeed, store.HistoryStories: (*tx).forgetStory,
+		store.HistoryCounts: (*tx).forgetTallies, store.HistoryTombstones: (*tx).forgetTombstones,
 	}[shelf]
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		forgotten, err = act(t, t.at(-older), limit)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Retry makes a job claimable at once, as a new generation with counters at zero. It returns how many jobs are ahead of
 // it.
-func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
+func (s *Store) Retry(ctx context.Context, i store.Intervention) (ahead int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
 	}
@@ -23,7 +24,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 	return ahead, nil
 }
 
-func retry(t *tx, i holdfast.Intervention) (int, error) {
+func retry(t *tx, i store.Intervention) (int, error) {
 	job, err := t.findJob(i)
 	if err != nil {
 		return 0, err
@@ -50,7 +51,7 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 
 // beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with
 // counters at zero. The revision has the reason of the event and the values that were replaced.
-func (t *tx) beginGeneration(i holdfast.Intervention, job jobState, name string, revised rule.Revision) error {
+func (t *tx) beginGeneration(i store.Intervention, job jobState, name string, revised rule.Revision) error {
 	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (t *tx) beginGeneration(i holdfast.Intervention, job jobState, name string,
 // reopenJob removes the end of a job. The job needs its unique key again, and is refused if another job has it. In a
 // restored store its token is raised above all tokens that were given out before the restore, because it is not known
 // which were.
-func (t *tx) reopenJob(i holdfast.Intervention, job *jobState) error {
+func (t *tx) reopenJob(i store.Intervention, job *jobState) error {
 	if job.uniqueKey != "" {
 		added, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {
@@ -94,7 +95,7 @@ func (t *tx) reopenJob(i holdfast.Intervention, job *jobState) error {
 }
 
 // takeFromWorker takes a job from a stuck worker. Its token grows, so a later settlement of that worker is refused.
-func (t *tx) takeFromWorker(i holdfast.Intervention, job *jobState) error {
+func (t *tx) takeFromWorker(i store.Intervention, job *jobState) error {
 	l := job.batch
 	l.find(i.Job).removed = true
 	if err := t.saveBatch(l); err != nil {

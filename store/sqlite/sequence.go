@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
-	"zombiezen.com/go/sqlite"
 )
 
 // Sequence seals up to limit events of stories into the chain of hashes.
@@ -40,7 +41,7 @@ func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error)
 // A sealed is an event that is about to be sealed.
 type sealed struct {
 	id    int64
-	event holdfast.Event
+	event store.Event
 }
 
 // seal gives the oldest unsealed events their places in the chain, in the order of their row ids. Each hash covers the
@@ -49,7 +50,7 @@ type sealed struct {
 func (t *tx) seal(limit int) (int, error) {
 	var lines []sealed
 	err := t.rows("find_unsealed_events", []any{limit}, func(st *sqlite.Stmt) error {
-		lines = append(lines, sealed{st.ColumnInt64(0), holdfast.Event{Job: columnID(st, 1), Subject: st.ColumnText(2), At: instant(st.ColumnInt64(3)), Name: st.ColumnText(4),
+		lines = append(lines, sealed{st.ColumnInt64(0), store.Event{Job: columnID(st, 1), Subject: st.ColumnText(2), At: instant(st.ColumnInt64(3)), Name: st.ColumnText(4),
 			Actor: st.ColumnText(5), Reason: st.ColumnText(6), Request: st.ColumnText(7), Token: st.ColumnInt(8), Generation: st.ColumnInt(9), Was: json.RawMessage(st.ColumnText(10))}})
 		return nil
 	})

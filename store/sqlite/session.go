@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 var dollarParam = regexp.MustCompile(`\$([0-9]+)`)
@@ -183,7 +185,7 @@ func bind(st *sqlite.Stmt, i int, value any) {
 		st.BindText(i, *v)
 	case holdfast.State:
 		st.BindText(i, string(v))
-	case holdfast.Charge:
+	case store.Charge:
 		st.BindText(i, string(v))
 	case []byte:
 		st.BindBytes(i, v)

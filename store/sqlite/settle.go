@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -14,7 +15,7 @@ import (
 // Settle applies settlements, each independently of the others, all in one transaction. The answers are in the order of
 // the settlements: nil if it is applied or was applied before, ErrLeaseLost if the caller's lease has ended, ErrInvalid
 // if it cannot be stored. If the second result is not nil, nothing was applied.
-func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	if len(settlements) == 0 {
 		return nil, nil
 	}
@@ -37,7 +38,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 
 // settleAll applies the settlements that were not refused, and fills in the answers. If carefully, each is applied in
 // its own savepoint.
-func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, isolated bool) error {
+func settleAll(t *tx, settlements []store.Settlement, refused, answers []error, isolated bool) error {
 	s := &settler{tx: t, isolated: isolated}
 	if _, err := t.one("check_settle_needs", nil, &s.anyCancels, &s.anyUniques, &t.wakeup.allQueues); err != nil { // a settled job frees capacity for jobs behind a limit
 		return err
@@ -57,7 +58,7 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			continue
 		}
 		if err := t.inSavepoint(settle); violatesConstraint(err) {
-			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
+			answers[i] = &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ type settler struct {
 }
 
 // settle applies one settlement if the caller still holds the lease. answer is for the caller; err is the database's.
-func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
+func (s *settler) settle(x *store.Settlement) (answer, err error) {
 	l, m, err := s.heldMember(x.Batch, x.Job, x.Token)
 	if err != nil {
 		return nil, err
@@ -103,13 +104,13 @@ func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
 // apply charges the attempt, obeys a cancel request, records the attempt, and moves the job to its next place. The
 // statement that finds the cancel request also deletes it, in the transaction that ends the job, so a request is obeyed
 // exactly once.
-func (s *settler) apply(x *holdfast.Settlement, l *batch, m *member) error {
+func (s *settler) apply(x *store.Settlement, l *batch, m *member) error {
 	switch x.Charge {
-	case holdfast.ChargeFailure:
+	case store.ChargeFailure:
 		m.failures++
-	case holdfast.ChargeCrash:
+	case store.ChargeCrash:
 		m.crashes++
-	case holdfast.ChargeInterrupt:
+	case store.ChargeRelease:
 		m.interrupts++
 	}
 	to, reported := x.To, any(nil)
@@ -135,7 +136,7 @@ func (s *settler) apply(x *holdfast.Settlement, l *batch, m *member) error {
 }
 
 // began returns when an attempt started: as long ago as it took by the worker's clock, but never before it was claimed.
-func (s *settler) began(x *holdfast.Settlement, l *batch) int64 {
+func (s *settler) began(x *store.Settlement, l *batch) int64 {
 	if x.Took == 0 {
 		return s.now
 	}
@@ -144,13 +145,13 @@ func (s *settler) began(x *holdfast.Settlement, l *batch) int64 {
 
 // returnToQueue makes a job claimable again, at once or after its delay. The token keeps its value; the next claim
 // raises it.
-func (s *settler) returnToQueue(x *holdfast.Settlement, m *member) error {
+func (s *settler) returnToQueue(x *store.Settlement, m *member) error {
 	place := "return_to_later"
 	if x.Delay <= 0 {
 		place, s.wakeup.allQueues = "return_to_ready", true
 	}
-	if x.Within > 0 {
-		if err := s.addRow("deadline_add", s.at(x.Within), &x.Job, x.Token); err != nil {
+	if x.StartWithin > 0 {
+		if err := s.addRow("deadline_add", s.at(x.StartWithin), &x.Job, x.Token); err != nil {
 			return err
 		}
 	}
@@ -158,7 +159,7 @@ func (s *settler) returnToQueue(x *holdfast.Settlement, m *member) error {
 }
 
 // finish ends the generation of a job, and frees its unique key.
-func (s *settler) finish(x *holdfast.Settlement, l *batch, m *member, to holdfast.State) (err error) {
+func (s *settler) finish(x *store.Settlement, l *batch, m *member, to holdfast.State) (err error) {
 	var started, result any
 	if x.Took > 0 || m.started {
 		m.began = s.began(x, l)
@@ -188,13 +189,13 @@ func (s *settler) finish(x *holdfast.Settlement, l *batch, m *member, to holdfas
 }
 
 // recordAttempt writes the attempt's row.
-func (s *settler) recordAttempt(x *holdfast.Settlement, l *batch, m *member, to holdfast.State, reported any) error {
+func (s *settler) recordAttempt(x *store.Settlement, l *batch, m *member, to holdfast.State, reported any) error {
 	var count int
 	var due any
 	switch x.Charge {
-	case holdfast.ChargeFailure:
+	case store.ChargeFailure:
 		count = m.failures
-	case holdfast.ChargeCrash:
+	case store.ChargeCrash:
 		count = m.crashes
 	}
 	if to == holdfast.Queued {
@@ -205,7 +206,7 @@ func (s *settler) recordAttempt(x *holdfast.Settlement, l *batch, m *member, to 
 	if err := s.addRow("attempt_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)), reported)...); err != nil {
 		return err
 	}
-	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
+	if to == holdfast.Queued && x.Charge == store.ChargeRelease && m.interrupts > sqltext.KeptReleases {
 		return s.mergeReleases(x)
 	}
 	return nil
@@ -213,7 +214,7 @@ func (s *settler) recordAttempt(x *holdfast.Settlement, l *batch, m *member, to 
 
 // mergeReleases merges a released attempt with the released attempt before it, so that a job that is released ten
 // thousand times has a short history: the older row is deleted and the new one counts it.
-func (s *settler) mergeReleases(x *holdfast.Settlement) error {
+func (s *settler) mergeReleases(x *store.Settlement) error {
 	if err := s.flushRows(); err != nil {
 		return err
 	}
@@ -229,10 +230,10 @@ func (s *settler) mergeReleases(x *holdfast.Settlement) error {
 
 // emitReturn emits the event of an attempt after which the job is queued again: returned if it was released, retry
 // otherwise.
-func (t *tx) emitReturn(job *holdfast.ID, token int, charge holdfast.Charge) {
-	name := holdfast.EventRetry
-	if charge == holdfast.ChargeInterrupt {
-		name = holdfast.EventReturned
+func (t *tx) emitReturn(job *holdfast.ID, token int, charge store.Charge) {
+	name := store.EventRetry
+	if charge == store.ChargeRelease {
+		name = store.EventReleased
 	}
 	t.emit(name, job, token)
 }
@@ -259,7 +260,7 @@ func failureColumns(f *holdfast.Failure) []any {
 // answerLate answers a settlement whose lease is not held. The answer is nil if the same settlement was applied before:
 // the caller may not have received the first answer and may repeat it safely. Otherwise the answer is ErrLeaseLost, and
 // the settlement is kept as evidence without effect.
-func (s *settler) answerLate(x *holdfast.Settlement) (answer, err error) {
+func (s *settler) answerLate(x *store.Settlement) (answer, err error) {
 	if err := s.flushRows(); err != nil { // it may have been applied in this call
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -13,7 +14,7 @@ import (
 var trendStep = sqltext.TrendStep.Microseconds()
 
 // countTrend counts an applied settlement in the trends, by the state in which it left the job.
-func (s *settler) countTrend(x *holdfast.Settlement) {
+func (s *settler) countTrend(x *store.Settlement) {
 	to := x.To
 	if s.overruled {
 		to = holdfast.Cancelled
@@ -23,8 +24,8 @@ func (s *settler) countTrend(x *holdfast.Settlement) {
 
 // writeTrends adds the results of attempts to the trends: one row for each step and queue of the transaction, however
 // many calls contributed to it.
-func writeTrends(t *tx, all []holdfast.Trend) error {
-	slices.SortFunc(all, func(a, b holdfast.Trend) int {
+func writeTrends(t *tx, all []store.Trend) error {
+	slices.SortFunc(all, func(a, b store.Trend) int {
 		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
 	})
 	for len(all) > 0 {

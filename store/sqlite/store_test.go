@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
 func TestJobsInTheCallersTransactionExistIfItCommits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store := reopen(t, path)
+	backend := reopen(t, path)
 	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
@@ -37,13 +39,13 @@ func TestJobsInTheCallersTransactionExistIfItCommits(t *testing.T) {
 		}
 		full := holdfast.Draft{Kind: "ship", Queue: "orders", Owner: "ada", Tags: []string{"a", "b"}, Priority: -3, Delay: time.Hour, ExpireIn: 2 * time.Hour,
 			MaxAttempts: 4, UniqueKey: "u", UniqueDone: true, IdempotencyKey: "i", Args: json.RawMessage(`{"order": 1}`)}
-		receipts, err := store.In(tx).Enqueue(t.Context(), []holdfast.Draft{full, {Kind: "bill"}, full})
+		receipts, err := backend.In(tx).Enqueue(t.Context(), []holdfast.Draft{full, {Kind: "bill"}, full})
 		if err != nil || receipts[0].Existing || !receipts[2].Existing || receipts[0].ID != receipts[2].ID {
 			t.Fatal(receipts, err)
 		}
 		// A refusal undoes its own drafts only, and the transaction can still be used.
 		full.Args = nil
-		if _, err := store.In(tx).Enqueue(t.Context(), []holdfast.Draft{{Kind: "bill"}, full}); !errors.Is(err, holdfast.ErrConflict) {
+		if _, err := backend.In(tx).Enqueue(t.Context(), []holdfast.Draft{{Kind: "bill"}, full}); !errors.Is(err, holdfast.ErrConflict) {
 			t.Fatal(err)
 		}
 		want := 0
@@ -54,31 +56,31 @@ func TestJobsInTheCallersTransactionExistIfItCommits(t *testing.T) {
 		} else if err := end(); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, store, holdfast.Queued); n != want {
+		if n := count(t, backend, holdfast.Queued); n != want {
 			t.Errorf("commit %v: %d jobs of %d", commit, n, want)
 		}
 		if commit {
-			job, err := store.Job(t.Context(), receipts[0].ID)
+			job, err := backend.Job(t.Context(), receipts[0].ID)
 			if err != nil || job.Owner != "ada" || len(job.Tags) != 2 || job.Priority != -3 || job.MaxAttempts != 4 || string(job.Args) != `{"order": 1}` {
 				t.Errorf("%+v %v", job, err)
 			}
 		}
 	}
-	healthy(t, store)
+	healthy(t, backend)
 }
 
 func TestATransactionOfAnotherTypeIsRefusedByItsName(t *testing.T) {
-	store := open(t)
+	backend := open(t)
 	for _, tx := range []any{nil, (*sql.Tx)(nil), 7, &sql.Conn{}} {
-		_, err := store.In(tx).Enqueue(t.Context(), drafts(1))
+		_, err := backend.In(tx).Enqueue(t.Context(), drafts(1))
 		expectLine(t, err, holdfast.ErrInvalid, fmt.Sprintf("%T", tx))
 	}
 }
 
 func TestRowsThatCannotBeReadFailAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, other := reopen(t, path), raw(t, path)
-	receipts, err := store.Enqueue(t.Context(), drafts(8))
+	backend, other := reopen(t, path), raw(t, path)
+	receipts, err := backend.Enqueue(t.Context(), drafts(8))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,18 +90,18 @@ func TestRowsThatCannotBeReadFailAlone(t *testing.T) {
 	} {
 		run(t, other, fmt.Sprintf("UPDATE holdfast_job SET %s WHERE id = x'%x'", damage, receipts[i].ID[:]))
 	}
-	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 10, Start: 10, Lease: time.Minute})
+	leases, err := backend.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 10, Start: 10, Lease: time.Minute})
 	if err != nil || len(leases) != 8 {
 		t.Fatalf("%d leases of 8: %v", len(leases), err)
 	}
-	settlements := make([]holdfast.Settlement, len(leases))
+	settlements := make([]store.Settlement, len(leases))
 	for i, l := range leases {
-		if whole := i == 0 || i == 7; (l.Corrupt == "") != whole || !json.Valid(l.Args) || len(l.Args) > holdfast.MaxArgs || l.ID != receipts[i].ID {
+		if whole := i == 0 || i == 7; (l.Corrupt == "") != whole || !json.Valid(l.Args) || len(l.Args) > check.MaxArgs || l.ID != receipts[i].ID {
 			t.Errorf("lease %d: corrupt %q, %d bytes of arguments", i, l.Corrupt, len(l.Args))
 		}
-		settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Failure: &holdfast.Failure{Code: "UNREADABLE_JOB"}}
+		settlements[i] = store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Failure: &holdfast.Failure{Code: "UNREADABLE_JOB"}}
 	}
-	answers, err := store.Settle(t.Context(), settlements)
+	answers, err := backend.Settle(t.Context(), settlements)
 	if err = errors.Join(append(answers, err)...); err != nil {
 		t.Error(err)
 	}
@@ -107,20 +109,20 @@ func TestRowsThatCannotBeReadFailAlone(t *testing.T) {
 
 func TestARowWithoutFactsStopsNoOtherAndIsLeftForTheIntegrityCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, other := reopen(t, path), raw(t, path)
-	receipts, err := store.Enqueue(t.Context(), append(drafts(4), holdfast.Draft{Kind: "other"}))
+	backend, other := reopen(t, path), raw(t, path)
+	receipts, err := backend.Enqueue(t.Context(), append(drafts(4), holdfast.Draft{Kind: "other"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(t, other, fmt.Sprintf("DELETE FROM holdfast_job WHERE id = x'%x'; INSERT INTO holdfast_ready SELECT lane, priority, x'00', 0, 0, 0, 0, 1, NULL FROM holdfast_ready LIMIT 1", receipts[0].ID[:]))
 	for range 2 {
-		claim := holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 2, Start: 1, Lease: time.Minute}
-		leases, err := store.Claim(t.Context(), claim)
+		claim := store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 2, Start: 1, Lease: time.Minute}
+		leases, err := backend.Claim(t.Context(), claim)
 		if err != nil || len(leases) != 2 {
 			t.Fatalf("%d leases of 2: %v", len(leases), err)
 		}
 	}
-	findings, err := store.Audit(t.Context())
+	findings, err := backend.CheckIntegrity(t.Context())
 	if err != nil || !strings.Contains(fmt.Sprint(findings), receipts[0].ID.String()) {
 		t.Errorf("the integrity check does not name %v: %v %v", receipts[0].ID, findings, err)
 	}
@@ -139,7 +141,7 @@ func TestAwaitHearsOfWorkInAnotherProcessAndInTheGapBeforeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer far.Close()
-		await := func(queue string, patience time.Duration) (holdfast.Wake, time.Duration) {
+		await := func(queue string, patience time.Duration) (store.Wake, time.Duration) {
 			start := time.Now()
 			wake, err := near.Await(t.Context(), []string{queue}, patience)
 			if err != nil {
@@ -147,15 +149,15 @@ func TestAwaitHearsOfWorkInAnotherProcessAndInTheGapBeforeIt(t *testing.T) {
 			}
 			return wake, time.Since(start)
 		}
-		claim := func() []holdfast.Lease {
-			leases, err := near.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 10, Start: 10, Lease: time.Hour})
+		claim := func() []store.Lease {
+			leases, err := near.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 10, Start: 10, Lease: time.Hour})
 			if err != nil {
 				t.Error(err)
 			}
 			return leases
 		}
 		claim()
-		if wake, waited := await("default", time.Minute); wake != (holdfast.Wake{}) || waited != time.Minute {
+		if wake, waited := await("default", time.Minute); wake != (store.Wake{}) || waited != time.Minute {
 			t.Errorf("nothing to hear: %+v after %v", wake, waited)
 		}
 		time.AfterFunc(time.Second, func() { _, _ = far.Enqueue(context.Background(), drafts(1)) })
@@ -173,7 +175,7 @@ func TestAwaitHearsOfWorkInAnotherProcessAndInTheGapBeforeIt(t *testing.T) {
 			t.Errorf("work in the gap: %+v after %v", wake, waited)
 		}
 		time.AfterFunc(time.Second, func() {
-			_, _ = far.Cancel(context.Background(), holdfast.Intervention{Job: leases[0].ID, Actor: "ada"})
+			_, _ = far.Cancel(context.Background(), store.Intervention{Job: leases[0].ID, Actor: "ada"})
 		})
 		if wake, waited := await("elsewhere", time.Minute); !wake.Cancel || waited > 1100*time.Millisecond {
 			t.Errorf("a request to stop: %+v after %v", wake, waited)
@@ -183,21 +185,21 @@ func TestAwaitHearsOfWorkInAnotherProcessAndInTheGapBeforeIt(t *testing.T) {
 
 func TestASettlementThatCannotBeStoredLeavesNothingBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	store, other := reopen(t, path), raw(t, path)
-	if _, err := store.Enqueue(t.Context(), drafts(3)); err != nil {
+	backend, other := reopen(t, path), raw(t, path)
+	if _, err := backend.Enqueue(t.Context(), drafts(3)); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 3, Lease: time.Minute})
+	leases, err := backend.Claim(t.Context(), store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 3, Lease: time.Minute})
 	if err != nil || len(leases) != 3 {
 		t.Fatal(leases, err)
 	}
 	twin := leases[1].ID
 	run(t, other, fmt.Sprintf("INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state) VALUES (x'%x', 1, 1, 'w', 0, 0, 'queued')", twin[:]))
-	settlements := make([]holdfast.Settlement, len(leases))
+	settlements := make([]store.Settlement, len(leases))
 	for i, l := range leases {
-		settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt}
+		settlements[i] = store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: store.ChargeRelease}
 	}
-	answers, err := store.Settle(t.Context(), settlements)
+	answers, err := backend.Settle(t.Context(), settlements)
 	if err != nil || answers[0] != nil || !errors.Is(answers[1], holdfast.ErrInvalid) || answers[2] != nil {
 		t.Fatal(answers, err)
 	}
@@ -206,10 +208,10 @@ func TestASettlementThatCannotBeStoredLeavesNothingBehind(t *testing.T) {
 		if i == 1 {
 			want = holdfast.Processing
 		}
-		if job, err := store.Job(t.Context(), l.ID); err != nil || job.State != want {
+		if job, err := backend.Job(t.Context(), l.ID); err != nil || job.State != want {
 			t.Errorf("job %d is %s, not %s: %v", i, job.State, want, err)
 		}
 	}
 	run(t, other, fmt.Sprintf("DELETE FROM holdfast_attempt WHERE job = x'%x'", twin[:]))
-	healthy(t, store)
+	healthy(t, backend)
 }

@@ -52,7 +52,7 @@ func (s *Store) countJobs(t testing.TB) (n int) {
 	for _, c := range counts {
 		n += c.Jobs
 	}
-	if findings, err := s.Audit(context.Background()); err != nil || len(findings) > 0 {
+	if findings, err := s.CheckIntegrity(context.Background()); err != nil || len(findings) > 0 {
 		t.Errorf("integrity check: %v %v", findings, err)
 	}
 	return n

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var afterLaws = []law{
@@ -161,7 +162,7 @@ func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 func (s *scene) insertPaths(drafts []holdfast.Draft) map[string]func() error {
 	return map[string]func() error{
 		"alone":       func() error { _, err := s.Store.Enqueue(s.ctx, slices.Clone(drafts)); return err },
-		"in a change": func() error { return s.Store.Keep(s.ctx, holdfast.Change{Enqueue: slices.Clone(drafts)}) },
+		"in a change": func() error { return s.Store.Apply(s.ctx, store.Change{Enqueue: slices.Clone(drafts)}) },
 		"in a transaction": func() error {
 			tx, end := s.Begin()
 			_, err := s.In(tx).Enqueue(s.ctx, slices.Clone(drafts))
@@ -256,10 +257,10 @@ var waitLaws = []law{
 		group := s.gather()
 		first := s.enqueue(in(group), at(100*time.Hour))
 		next := s.enqueue(in(group), after(first), tagged("red"))
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		held := s.enqueue(tagged("red"))
 		same(s, "claimed", len(s.claim(10)), 0)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		for range 3 {
 			s.promote(100)
 			s.Advance(time.Hour)
@@ -270,10 +271,10 @@ var waitLaws = []law{
 	{"a waiting member with a held tag stays held when its wait is over", func(s *scene) {
 		group := s.gather()
 		next := s.enqueue(in(group), after(s.enqueue(in(group))), tagged("red"))
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		s.run()
 		same(s, "claimed", len(s.claim(10)), 0)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		s.promote(10)
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{next})
 	}},
@@ -286,7 +287,7 @@ var waitLaws = []law{
 		leases := s.expire()
 		same(s, "expired", ids(leases), []holdfast.ID{next})
 		e := fails(leases[0], "JOB_EXPIRED")
-		e.Charge = holdfast.ChargeNothing
+		e.Charge = store.ChargeNone
 		s.settle(e)
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})

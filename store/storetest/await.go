@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // patience is far longer than any wake-up takes, and far shorter than a stuck test.
 const patience = 30 * time.Second
 
 // wakeBy waits on one handle and calls act repeatedly until Await returns: a wake-up may come before the waiter listens.
-func (s *scene) wakeBy(on holdfast.Store, act func()) holdfast.Wake {
+func (s *scene) wakeBy(on store.Store, act func()) store.Wake {
 	s.Helper()
-	woken := make(chan holdfast.Wake, 1)
+	woken := make(chan store.Wake, 1)
 	go func() {
 		wake, err := on.Await(s.ctx, []string{"default"}, patience)
 		if err != nil {
@@ -55,14 +56,14 @@ var awaitLaws = []law{
 	}},
 	{"a released job wakes a waiting worker", func(s *scene) {
 		lease := s.start()
-		s.expectWork("a released job", func() { s.settle(releases(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
+		s.expectWork("a released job", func() { s.settle(releases(lease, store.ChargeRelease, 0)); lease = s.claimOne() })
 	}},
 	{"a manual retry wakes a waiting worker", func(s *scene) {
 		lease := s.fail()
 		s.expectWork("a manual retry", func() { s.retry(lease.ID); s.settle(fails(s.claimOne(), "BROKEN")) })
 	}},
 	{"the end of a hold wakes a waiting worker", func(s *scene) {
-		hold := holdfast.Hold{Queue: "default", Actor: "ada"}
+		hold := store.Hold{Queue: "default", Actor: "ada"}
 		s.expectWork("a resume", func() { s.must(s.Store.Pause(s.ctx, hold)); s.must(s.Store.Resume(s.ctx, hold)) })
 	}},
 	{"a cancel request wakes waiting workers, and is distinguished from work", func(s *scene) {
@@ -117,7 +118,7 @@ var awaitLaws = []law{
 		for range 10 {
 			go func() {
 				wake, err := s.Store.Await(s.ctx, []string{"default"}, patience)
-				woken <- err == nil && wake != holdfast.Wake{}
+				woken <- err == nil && wake != store.Wake{}
 			}()
 		}
 		again := time.NewTicker(20 * time.Millisecond)

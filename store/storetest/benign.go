@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // failsBenign is an attempt that ended its job with a benign failure.
-func failsBenign(l holdfast.Lease, code string) holdfast.Settlement {
+func failsBenign(l store.Lease, code string) store.Settlement {
 	e := fails(l, code)
 	e.Failure.Benign, e.Failure.Fingerprint, e.Queue = true, "", l.Queue
 	return e
@@ -22,10 +23,10 @@ var benignLaws = []law{
 		job := s.expectState(lease.ID, holdfast.Failed)
 		same(s, "failure", job.LastFailure, e.Failure)
 		same(s, "off the dead letters", job.Discarded, true)
-		letters := s.jobs(holdfast.Filter{DeadLetters: true})
+		letters := s.jobs(store.Filter{DeadLetters: true})
 		same(s, "dead letters", []holdfast.ID{letters[0].ID}, []holdfast.ID{other.ID})
 		same(s, "their number", len(letters), 1)
-		groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+		groups, _, err := s.Store.ErrorGroups(s.ctx, store.ErrorFilter{})
 		s.must(err)
 		same(s, "error groups", len(groups), 1)
 		s.expectHealthy()
@@ -42,17 +43,17 @@ var benignLaws = []law{
 		s.settle(completes(s.start()))
 		yes, no := true, false
 		for _, c := range []struct {
-			filter holdfast.Filter
+			filter store.Filter
 			want   []holdfast.ID
 		}{
-			{holdfast.Filter{Benign: &yes}, []holdfast.ID{benign.ID}},
-			{holdfast.Filter{Benign: &no}, []holdfast.ID{other.ID}},
-			{holdfast.Filter{Benign: &yes, State: holdfast.Failed, Code: "NOT_PDF"}, []holdfast.ID{benign.ID}},
-			{holdfast.Filter{Benign: &yes, State: holdfast.Complete}, nil},
-			{holdfast.Filter{Benign: &yes, DeadLetters: true}, nil},
-			{holdfast.Filter{Benign: &no, DeadLetters: true}, []holdfast.ID{other.ID}},
-			{holdfast.Filter{Benign: &yes, Look: 100}, []holdfast.ID{benign.ID}},
-			{holdfast.Filter{Benign: &no, Look: 100}, []holdfast.ID{other.ID}},
+			{store.Filter{Benign: &yes}, []holdfast.ID{benign.ID}},
+			{store.Filter{Benign: &no}, []holdfast.ID{other.ID}},
+			{store.Filter{Benign: &yes, State: holdfast.Failed, Code: "NOT_PDF"}, []holdfast.ID{benign.ID}},
+			{store.Filter{Benign: &yes, State: holdfast.Complete}, nil},
+			{store.Filter{Benign: &yes, DeadLetters: true}, nil},
+			{store.Filter{Benign: &no, DeadLetters: true}, []holdfast.ID{other.ID}},
+			{store.Filter{Benign: &yes, MaxScan: 100}, []holdfast.ID{benign.ID}},
+			{store.Filter{Benign: &no, MaxScan: 100}, []holdfast.ID{other.ID}},
 		} {
 			var got []holdfast.ID
 			for _, j := range s.jobs(c.filter) {
@@ -70,19 +71,19 @@ var benignLaws = []law{
 		again := s.claimOne()
 		same(s, "claimed", again.ID, lease.ID)
 		s.settle(fails(again, "BROKEN"))
-		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
+		same(s, "dead letters", len(s.jobs(store.Filter{DeadLetters: true})), 1)
 		s.expectHealthy()
 	}},
 	{"benign failures are purged like ended jobs even if dead letters are spared", func(s *scene) {
 		s.settle(failsBenign(s.start(), "NOT_PDF"))
 		kept := s.fail()
-		p := rules(holdfast.Retain{Name: "all"})
+		p := rules(store.RetentionRule{Name: "all"})
 		p.SpareDeadLetters = true
-		same(s, "purged", s.purge(p), holdfast.Purged{Jobs: 1, Rules: map[string]int{"all": 1}, Spared: map[string]int{"all": 1}})
+		same(s, "purged", s.purge(p), store.PurgeResult{Jobs: 1, Rules: map[string]int{"all": 1}, Spared: map[string]int{"all": 1}})
 		s.expectState(kept.ID, holdfast.Failed)
 	}},
 	{"the feed distinguishes a benign failure", func(s *scene) {
-		s.listen(holdfast.EventFailed)
+		s.listen(store.EventFailed)
 		s.settle(failsBenign(s.start(), "NOT_PDF"))
 		s.fail()
 		var names []string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The hash chain of events.
@@ -50,11 +51,11 @@ var chainLaws = []law{
 		old := s.sealEvents()
 		s.Advance(25 * time.Hour)
 		young := s.sealEvents()
-		s.forget(holdfast.ShelfStory, day, 2, 2)
+		s.forget(store.HistoryStories, day, 2, 2)
 		s.expectHealthy()
-		s.forget(holdfast.ShelfStory, day, 100, 0) // too few events, too soon after the last mark
+		s.forget(store.HistoryStories, day, 100, 0) // too few events, too soon after the last mark
 		s.Advance(time.Hour)
-		s.forget(holdfast.ShelfStory, day+time.Hour, 100, 1)
+		s.forget(store.HistoryStories, day+time.Hour, 100, 1)
 		same(s, "events", []int{len(s.history(old[0]).Events), len(s.history(young[0]).Events)}, []int{0, 1})
 		s.expectHealthy()
 		told := s.feed(0)
@@ -70,7 +71,7 @@ var chainLaws = []law{
 		for range 3 {
 			s.sealEvents()
 			s.Advance(25 * time.Hour)
-			_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 1000)
+			_, err := s.Store.DeleteHistory(s.ctx, store.HistoryStories, day, 1000)
 			s.must(err)
 			marks := s.events("audit")
 			same(s, "marks", []any{len(marks), marks[0].Name, marks[0].Actor, strings.Contains(marks[0].Reason, " are forgotten, the newest of ")}, []any{1, "shortened", "holdfast", true})
@@ -80,11 +81,11 @@ var chainLaws = []law{
 		}
 	}},
 	{"events younger than a day are not deleted, whatever age the caller gives", func(s *scene) {
-		_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day-time.Second, 100)
+		_, err := s.Store.DeleteHistory(s.ctx, store.HistoryStories, day-time.Second, 100)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 	{"the integrity check finds an audit log that was wiped in the database, even if its ends were changed with it", func(s *scene) {
-		key := holdfast.Change{Records: []holdfast.Record{{Room: "key", Name: "ada", Body: []byte("{}")}}, Events: []holdfast.Event{{Subject: "key/ada", Name: "made", Actor: "ada"}}}
+		key := store.Change{Records: []store.Record{{Namespace: "key", Name: "ada", Body: []byte("{}")}}, Events: []store.Event{{Subject: "key/ada", Name: "made", Actor: "ada"}}}
 		for _, wipe := range []string{
 			"DELETE FROM holdfast_event",
 			"DELETE FROM holdfast_event; UPDATE holdfast_feed SET anchor = link, anchored = hash",
@@ -95,11 +96,11 @@ var chainLaws = []law{
 			"INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation) SELECT subject, at, name, actor, replace(reason, 'link 3', 'link 4'), token, generation FROM holdfast_event WHERE subject = 'audit'",
 		} {
 			s.Wipe()
-			s.must(s.Store.Keep(s.ctx, key))
+			s.must(s.Store.Apply(s.ctx, key))
 			s.sealEvents()
 			if strings.Contains(wipe, "'audit'") {
 				s.Advance(25 * time.Hour)
-				s.forget(holdfast.ShelfStory, day, 3, 3)
+				s.forget(store.HistoryStories, day, 3, 3)
 			}
 			s.expectHealthy()
 			if !s.corrupt(SQL, holdfast.ID{}, wipe) {
@@ -114,7 +115,7 @@ var chainLaws = []law{
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
 		s.Advance(25 * time.Hour)
-		n, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 100)
+		n, err := s.Store.DeleteHistory(s.ctx, store.HistoryStories, day, 100)
 		s.must(err)
 		same(s, "forgotten", []int{n, len(s.history(lease.ID).Events)}, []int{0, 1})
 	}},
@@ -125,7 +126,7 @@ const day = 24 * time.Hour
 // expectWiped expects that the integrity check finds deleted events.
 func (s *scene) expectWiped(how string) {
 	s.Helper()
-	findings, err := s.Store.Audit(s.ctx)
+	findings, err := s.Store.CheckIntegrity(s.ctx)
 	s.must(err)
 	for _, f := range findings {
 		if strings.Contains(f.Rule, "chain of stories") || strings.Contains(f.Rule, "audit log") {
@@ -149,7 +150,7 @@ func (s *scene) sealEvents() []holdfast.ID {
 // expectTampered expects that the integrity check finds a broken chain.
 func (s *scene) expectTampered(what string) {
 	s.Helper()
-	findings, err := s.Store.Audit(s.ctx)
+	findings, err := s.Store.CheckIntegrity(s.ctx)
 	s.must(err)
 	for _, f := range findings {
 		if strings.Contains(f.Rule+f.Detail, "chain") || strings.Contains(f.Rule+f.Detail, "tamper") {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var sequences = flag.Int("holdfast.sequences", 0, "how many random sequences the model check runs on each store; 0 leaves it to the test")
@@ -28,11 +29,11 @@ func Check(t *testing.T, h Harness, atLeast int) {
 	if *sequences > 0 {
 		atLeast = *sequences
 	}
-	check(t, h.Open(t), atLeast)
+	runCheck(t, h.Open(t), atLeast)
 }
 
-// check is Check for any testing.TB, so that the model check itself can be tested.
-func check(t testing.TB, subject *Subject, count int) {
+// runCheck is Check for any testing.TB, so that the model check itself can be tested.
+func runCheck(t testing.TB, subject *Subject, count int) {
 	for name, value := range map[string]string{"rapid.checks": fmt.Sprint(count), "rapid.steps": fmt.Sprint(stepsPerSequence), "rapid.nofailfile": "true"} {
 		before := flag.Lookup(name).Value.String()
 		if err := flag.Set(name, value); err != nil {
@@ -87,7 +88,7 @@ type driver struct {
 	ctx context.Context
 	m   *model
 
-	past    []holdfast.Lease     // every lease that was ever returned, held or not
+	past    []store.Lease        // every lease that was ever returned, held or not
 	expired map[holdfast.ID]bool // batches that Expire returned: to be settled, never to be run
 	touched map[holdfast.ID]bool // jobs that the current step may have changed
 	back    bool                 // the clock was set back: from then on findings about time are ignored
@@ -132,7 +133,7 @@ func (d *driver) compare(t *rapid.T) {
 		want = append(want, d.m.view(r))
 	}
 	slices.SortFunc(want, func(a, b holdfast.Job) int { return bytes.Compare(b.ID[:], a.ID[:]) })
-	filter := holdfast.Filter{Limit: 200}
+	filter := store.Filter{Limit: 200}
 	for more := true; more; more = filter.Cursor != "" {
 		page, cursor, err := d.Store.Jobs(d.ctx, filter)
 		if err != nil {
@@ -163,10 +164,10 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 	if err != nil {
 		failSequence(t, "the store does not return a history", "%v: %v", id, err)
 	}
-	var attempts, late []holdfast.Attempt
+	var attempts, late []store.Attempt
 	for _, a := range h.Attempts {
 		if a.Late {
-			late = append(late, holdfast.Attempt{Job: a.Job, Token: a.Token, To: a.To})
+			late = append(late, store.Attempt{Job: a.Job, Token: a.Token, To: a.To})
 			continue
 		}
 		attempts = append(attempts, a)
@@ -177,7 +178,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 	match(t, "job of the history", h.Job, want)
 	match(t, "attempts", attempts, r.attempts)
 	match(t, "events", withoutExtraReasons(h.Events, r.events), r.events)
-	match(t, "late results", late, r.late, cmpopts.SortSlices(func(a, b holdfast.Attempt) bool {
+	match(t, "late results", late, r.late, cmpopts.SortSlices(func(a, b store.Attempt) bool {
 		return a.Token < b.Token || a.Token == b.Token && a.To < b.To
 	}))
 }
@@ -203,7 +204,7 @@ func (d *driver) audit(t *rapid.T) {
 	if d.back {
 		return
 	}
-	findings, err := d.Store.Audit(d.ctx)
+	findings, err := d.Store.CheckIntegrity(d.ctx)
 	if err != nil || len(findings) > 0 {
 		failSequence(t, "the integrity check failed", "%+v (%v)", findings, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var claimLaws = []law{
@@ -15,7 +16,7 @@ var claimLaws = []law{
 	{"a claim with a byte limit below the first job returns that one job", func(s *scene) {
 		first := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"x":"much longer than it may be"}`) })
 		s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{}`) })
-		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 10, Bytes: 1})
+		leases := s.claimAs(store.Claim{Worker: "w1", Limit: 10, Bytes: 1})
 		same(s, "claimed", ids(leases), []holdfast.ID{first})
 		same(s, "how many after it", len(s.claim(10)), 1)
 	}},
@@ -28,7 +29,7 @@ var claimLaws = []law{
 		want := queued
 		want.State, want.DueAt, want.Token, want.Worker, want.AsOf = holdfast.Processing, time.Time{}, 1, "w1", now
 		want.LeaseUntil, want.StartedAt = now.Add(shortLease), now
-		same(s, "lease", lease, holdfast.Lease{Job: want, Batch: lease.Batch, Since: queued.CreatedAt})
+		same(s, "lease", lease, store.Lease{Job: want, Batch: lease.Batch, Since: queued.CreatedAt})
 		same(s, "job", s.job(id), want)
 		if lease.Batch.IsZero() {
 			s.Fatal("the batch has no id")
@@ -41,7 +42,7 @@ var claimLaws = []law{
 	}},
 	{"a claim without ready jobs returns no leases", func(s *scene) {
 		same(s, "claimed", len(s.claim(10)), 0)
-		same(s, "claimed of no queue", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"never-heard-of"}})), 0)
+		same(s, "claimed of no queue", len(s.claimAs(store.Claim{Worker: "w", Limit: 1, Queues: []string{"never-heard-of"}})), 0)
 	}},
 	{"lowest priority number first, oldest first within it, across kinds and queues", func(s *scene) {
 		put := func(queue, kind string, priority int16) holdfast.ID {
@@ -51,8 +52,8 @@ var claimLaws = []law{
 		want := []holdfast.ID{a, b, c, d, e, f}
 		both := []string{"default", "slow"}
 		s = s.reopened()
-		first := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
-		rest := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
+		first := s.claimAs(store.Claim{Worker: "w", Limit: 4, Queues: both})
+		rest := s.claimAs(store.Claim{Worker: "w", Limit: 4, Queues: both})
 		same(s, "order", append(ids(first), ids(rest)...), want)
 	}},
 	{"a claim takes only from the queues it names, and no more than its limit", func(s *scene) {
@@ -77,7 +78,7 @@ var claimLaws = []law{
 			crowd[i] = holdfast.Draft{Kind: "held"}
 		}
 		s.enqueueAll(crowd...)
-		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "held", Actor: "ada"}))
+		s.must(s.Store.Pause(s.ctx, store.Hold{Kind: "held", Actor: "ada"}))
 		free := s.enqueue()
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
 	}},
@@ -85,7 +86,7 @@ var claimLaws = []law{
 		for range 3 {
 			s.enqueue()
 		}
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 3, Start: 2})
 		for i, l := range leases {
 			same(s, "started", !l.StartedAt.IsZero(), i < 2)
 			same(s, "started as seen", !s.job(l.ID).StartedAt.IsZero(), i < 2)
@@ -95,15 +96,15 @@ var claimLaws = []law{
 	{"a job that was reclaimed or released counts as started from its next claim on", func(s *scene) {
 		s.start()
 		s.Advance(longAgo)
-		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
-		again := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
+		s.settle(releases(s.reclaim()[0], store.ChargeCrash, 0))
+		again := s.claimAs(store.Claim{Worker: "w", Limit: 1})[0]
 		same(s, "started", again.StartedAt.IsZero(), false)
 	}},
 	{"the token grows with every claim and never decreases", func(s *scene) {
 		lease := s.start()
 		for token := 1; token <= 4; token++ {
 			same(s, "token", lease.Token, token)
-			s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
+			s.settle(releases(lease, store.ChargeRelease, 0))
 			lease = s.claimOne()
 		}
 		s.settle(fails(lease, "BROKEN"))
@@ -118,10 +119,10 @@ var claimLaws = []law{
 		}
 	}},
 	{"an invalid claim is refused", func(s *scene) {
-		good := holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second}
-		for _, bad := range []func(*holdfast.Claim){
-			func(c *holdfast.Claim) { c.Worker = "" }, func(c *holdfast.Claim) { c.Limit = 0 }, func(c *holdfast.Claim) { c.Limit = -1 },
-			func(c *holdfast.Claim) { c.Lease = 0 }, func(c *holdfast.Claim) { c.Lease = -time.Second },
+		good := store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second}
+		for _, bad := range []func(*store.Claim){
+			func(c *store.Claim) { c.Worker = "" }, func(c *store.Claim) { c.Limit = 0 }, func(c *store.Claim) { c.Limit = -1 },
+			func(c *store.Claim) { c.Lease = 0 }, func(c *store.Claim) { c.Lease = -time.Second },
 		} {
 			c := good
 			bad(&c)
@@ -137,7 +138,7 @@ var claimLaws = []law{
 		other := s.Reopen()
 		s.enqueueAll(draft(), draft(), draft())
 		s.claimOne()
-		rest, err := other.Claim(s.ctx, holdfast.Claim{Worker: "w2", Queues: []string{"default"}, Limit: 10, Lease: shortLease})
+		rest, err := other.Claim(s.ctx, store.Claim{Worker: "w2", Queues: []string{"default"}, Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "claimed by the other", len(rest), 2)
 		same(s, "left", len(s.claim(10)), 0)
@@ -158,7 +159,7 @@ func (s *scene) claimByBytes(kinds, owners int) {
 	s.enqueueAll(drafts...)
 	had := map[holdfast.ID]bool{}
 	for len(had) < jobs {
-		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 40, Start: len(had) % 40, Bytes: 8 * size, Lease: time.Hour})
+		leases := s.claimAs(store.Claim{Worker: "w1", Limit: 40, Start: len(had) % 40, Bytes: 8 * size, Lease: time.Hour})
 		if len(leases) == 0 || len(leases) > 8 {
 			s.Fatalf("a claim of %d bytes returned %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
 		}

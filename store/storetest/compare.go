@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Comparisons at the end of a sequence.
@@ -37,7 +38,7 @@ func (d *driver) compareHolds(t *rapid.T) {
 	if err != nil {
 		failSequence(t, "the store does not list its holds", "%v", err)
 	}
-	shown, want := map[holdName]holdfast.Hold{}, map[holdName]holdfast.Hold{}
+	shown, want := map[holdName]store.Hold{}, map[holdName]store.Hold{}
 	for _, h := range got {
 		shown[nameOf(h)] = h
 	}
@@ -47,7 +48,7 @@ func (d *driver) compareHolds(t *rapid.T) {
 		}
 		now := h.Hold
 		if h.Rate != nil {
-			now.Rate = &holdfast.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: h.level(d.m.now)}
+			now.Rate = &store.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: h.level(d.m.now)}
 		}
 		want[name] = now
 	}
@@ -83,12 +84,12 @@ func (d *driver) compareRecords(t *rapid.T) {
 	if err != nil {
 		failSequence(t, "the store does not show its records", "%v", err)
 	}
-	var want []holdfast.Record
+	var want []store.Record
 	for _, r := range d.m.records {
 		r.AsOf = d.m.now
 		want = append(want, r)
 	}
-	slices.SortFunc(want, func(a, b holdfast.Record) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(want, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) })
 	match(t, "records", got, want)
 }
 
@@ -111,7 +112,7 @@ func (d *driver) compareStories(t *rapid.T) {
 }
 
 func (d *driver) compareErrorGroups(t *rapid.T) {
-	got, _, err := d.Store.ErrorGroups(d.ctx, holdfast.ErrorFilter{Limit: 200})
+	got, _, err := d.Store.ErrorGroups(d.ctx, store.ErrorFilter{Limit: 200})
 	if err != nil {
 		failSequence(t, "the store does not list its error groups", "%v", err)
 	}
@@ -133,7 +134,7 @@ func (d *driver) compareTrends(t *rapid.T) {
 	if err != nil {
 		failSequence(t, "the store does not return trends", "%v", err)
 	}
-	got := map[trendOf]*holdfast.Trend{}
+	got := map[trendOf]*store.Trend{}
 	for _, trend := range trends {
 		got[trendOf{trend.Step, trend.Queue}] = &trend
 	}
@@ -144,19 +145,19 @@ func (d *driver) compareTrends(t *rapid.T) {
 
 // compareErrorGroup compares what is guaranteed. Times are left out once the clock was set back. The fields of a triage are compared while it
 // applies.
-func (d *driver) compareErrorGroup(t *rapid.T, got holdfast.ErrorGroup, known *errorGroup) {
+func (d *driver) compareErrorGroup(t *rapid.T, got store.ErrorGroup, known *errorGroup) {
 	want := known.ErrorGroup
 	want.Kinds, want.Queues = names(known.seen, func(s failureSeen) string { return s.kind }), names(known.seen, func(s failureSeen) string { return s.queue })
 	want.Dependencies = names(known.seen, func(s failureSeen) string { return s.dependency })
 	want.Versions = names(known.seen, func(s failureSeen) string { return s.version })
 	got.Actor, got.Reason = "", ""
-	if want.Status == holdfast.Ignored && !want.Until.IsZero() && !want.Until.After(d.m.now) {
-		want.Status = holdfast.Open // the event is recorded only by the next failure
+	if want.Status == store.StatusIgnored && !want.Until.IsZero() && !want.Until.After(d.m.now) {
+		want.Status = store.StatusOpen // the event is recorded only by the next failure
 	}
-	if want.Status != holdfast.Ignored {
+	if want.Status != store.StatusIgnored {
 		got.Until, got.UntilCount, want.Until, want.UntilCount = time.Time{}, 0, time.Time{}, 0
 	}
-	if want.Status != holdfast.Resolved {
+	if want.Status != store.StatusResolved {
 		got.ResolvedIn, want.ResolvedIn = "", ""
 	}
 	windows := map[time.Duration]int{time.Hour: got.LastHour, 3 * time.Hour: got.Last3Hours, 24 * time.Hour: got.LastDay, 7 * 24 * time.Hour: got.LastWeek}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Cost is what some work took from the database: in total, or per job. A figure that a store does not have is zero.
@@ -49,7 +50,7 @@ func shown(figure float64) string {
 
 // A Meter opens a store on the same data as before, runs work, closes the store and returns what the work cost. ready runs first, writes no row and
 // is not counted: it is for what a store learns once.
-type Meter func(ready, work func(holdfast.Store)) Cost
+type Meter func(ready, work func(store.Store)) Cost
 
 // batch is how many jobs a claim and a settlement have where costs are measured.
 const batch = 500
@@ -135,13 +136,13 @@ func (p path) judge(t testing.TB, spent, allowed Cost) {
 // A costWorker enqueues, claims and settles while costs are measured.
 type costWorker struct {
 	testing.TB
-	store holdfast.Store
+	store store.Store
 }
 
 // run runs work on a store that the meter opened.
 func (s *costWorker) run(meter Meter, ready func(), work func(*costWorker)) Cost {
-	hand := func(do func()) func(holdfast.Store) {
-		return func(store holdfast.Store) { s.store = store; do() }
+	hand := func(do func()) func(store.Store) {
+		return func(db store.Store) { s.store = db; do() }
 	}
 	return meter(hand(ready), hand(func() { work(s) }))
 }
@@ -180,18 +181,18 @@ func (s *costWorker) prepareLane() {
 }
 
 // drain claims and settles until a claim returns nothing.
-func (s *costWorker) drain(settle func(holdfast.Lease) holdfast.Settlement) {
+func (s *costWorker) drain(settle func(store.Lease) store.Settlement) {
 	s.Helper()
 	ctx := context.Background()
 	for {
-		leases, err := s.store.Claim(ctx, holdfast.Claim{Worker: "worker-1", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
+		leases, err := s.store.Claim(ctx, store.Claim{Worker: "worker-1", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
 		if err != nil {
 			s.Fatal(err)
 		}
 		if len(leases) == 0 {
 			return
 		}
-		settlements := make([]holdfast.Settlement, len(leases))
+		settlements := make([]store.Settlement, len(leases))
 		for i := range leases {
 			settlements[i] = settle(leases[i])
 		}
@@ -207,16 +208,16 @@ func (s *costWorker) drain(settle func(holdfast.Lease) holdfast.Settlement) {
 	}
 }
 
-func complete(l holdfast.Lease) holdfast.Settlement {
-	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: 3 * time.Millisecond}
+func complete(l store.Lease) store.Settlement {
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: 3 * time.Millisecond}
 }
 
 // failOnce fails every job once, with a typical failure record.
-func failOnce(l holdfast.Lease) holdfast.Settlement {
+func failOnce(l store.Lease) store.Settlement {
 	if l.Failures > 0 {
 		return complete(l)
 	}
-	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeFailure, Limit: 5, Took: 3 * time.Millisecond,
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: store.ChargeFailure, Limit: 5, Took: 3 * time.Millisecond,
 		Why: "GW_5XX is retryable; failure 1 of 5", Failure: &holdfast.Failure{
 			Code: "GW_5XX", Category: "gateway", Message: "the gateway answered 503 Service Unavailable",
 			Detail: "POST https://gateway.example.org/v1/messages: 503 Service Unavailable: upstream connect error or disconnect before headers", Dependency: "gateway",

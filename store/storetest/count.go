@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A jobMix is many jobs of all sorts, for the laws about filters and counts.
@@ -27,7 +28,7 @@ func (s *scene) makeJobMix() *jobMix {
 	c.enqueueMix(75)
 	c.settleMix()
 	var dead []holdfast.ID
-	for _, job := range s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200}) {
+	for _, job := range s.jobs(store.Filter{DeadLetters: true, Limit: 200}) {
 		dead = append(dead, job.ID)
 	}
 	s.must(s.Store.Discard(s.ctx, by(dead[0])))
@@ -37,10 +38,10 @@ func (s *scene) makeJobMix() *jobMix {
 	c.taken[dead[2]], c.taken[dead[3]] = true, true
 	s.Advance(time.Hour)
 	c.enqueueMix(75)
-	s.pause(holdfast.Hold{Tag: "red", Source: "person", Actor: "ada", Reason: "because"})
+	s.pause(store.Hold{Tag: "red", Source: "person", Actor: "ada", Reason: "because"})
 	c.settleMix()
 	for _, worker := range []string{"w1", "w2"} {
-		s.claimAs(holdfast.Claim{Worker: worker, Queues: []string{"default", "slow"}, Limit: 4, Start: 2})
+		s.claimAs(store.Claim{Worker: worker, Queues: []string{"default", "slow"}, Limit: 4, Start: 2})
 	}
 	return c
 }
@@ -67,17 +68,17 @@ func (c *jobMix) enqueueMix(jobs int) {
 // settleMix claims a third of the claimable jobs and settles them with different results in turn.
 func (c *jobMix) settleMix() {
 	c.Helper()
-	limit := len(c.jobs(holdfast.Filter{State: holdfast.Queued, Limit: 200})) / 3
-	for n, l := range c.claimAs(holdfast.Claim{Worker: "w1", Queues: []string{"default", "slow"}, Limit: limit, Start: limit}) {
-		c.settle([]holdfast.Settlement{
+	limit := len(c.jobs(store.Filter{State: holdfast.Queued, Limit: 200})) / 3
+	for n, l := range c.claimAs(store.Claim{Worker: "w1", Queues: []string{"default", "slow"}, Limit: limit, Start: limit}) {
+		c.settle([]store.Settlement{
 			completes(l), fails(l, "BROKEN"), fails(l, "FLAKY"), retries(l, 0), retries(l, 24*time.Hour), ends(l, holdfast.Cancelled),
-			releases(l, holdfast.ChargeCrash, 0), releases(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
+			releases(l, store.ChargeCrash, 0), releases(l, store.ChargeRelease, 24*time.Hour), fails(l, "BROKEN"),
 		}[n%9])
 	}
 }
 
 // matches reports whether a filter matches a job, by the job's fields.
-func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
+func (c *jobMix) matches(f store.Filter, j holdfast.Job) bool {
 	failure := holdfast.Failure{}
 	if j.LastFailure != nil {
 		failure = *j.LastFailure
@@ -94,32 +95,32 @@ func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
 	return (f.Worker == "" || j.State == holdfast.Processing) && (!f.Retrying || j.State == holdfast.Queued && j.Failures > 0) &&
 		(!f.DeadLetters || j.State == holdfast.Failed && !j.Discarded) && (f.Benign == nil || j.State == holdfast.Failed && failure.Benign == *f.Benign) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) &&
 		(f.Group.IsZero() || f.Group == j.Group) && (f.Generation == 0 || f.Generation == j.Generation) &&
-		(f.Redrive.IsZero() || c.taken[j.ID]) && (f.OlderThan == 0 || age >= f.OlderThan) && (f.YoungerThan == 0 || age < f.YoungerThan)
+		(f.Redrive.IsZero() || c.taken[j.ID]) && (f.OlderThan == 0 || age >= f.OlderThan) && (f.NewerThan == 0 || age < f.NewerThan)
 }
 
 // filters are one of each sort alone, and many random combinations.
-func (c *jobMix) filters() []holdfast.Filter {
-	sorts := []func(*holdfast.Filter){
-		func(f *holdfast.Filter) { f.State = holdfast.Queued }, func(f *holdfast.Filter) { f.State = holdfast.Processing },
-		func(f *holdfast.Filter) { f.State = holdfast.Complete }, func(f *holdfast.Filter) { f.State = holdfast.Failed },
-		func(f *holdfast.Filter) { f.State = holdfast.Cancelled }, func(f *holdfast.Filter) { f.DeadLetters = true },
-		func(f *holdfast.Filter) { f.Benign = new(true) }, func(f *holdfast.Filter) { f.Benign = new(false) },
-		func(f *holdfast.Filter) { f.Retrying = true }, func(f *holdfast.Filter) { f.Worker = "w2" },
-		func(f *holdfast.Filter) { f.Kind = "pdf" }, func(f *holdfast.Filter) { f.Queue = "slow" }, func(f *holdfast.Filter) { f.Owner = "acme" },
-		func(f *holdfast.Filter) { f.Dependency = "printer" }, func(f *holdfast.Filter) { f.Dependency = "gateway" },
-		func(f *holdfast.Filter) { f.Tag = "blue" }, func(f *holdfast.Filter) { f.Tag = "red" }, func(f *holdfast.Filter) { f.Group = c.group },
-		func(f *holdfast.Filter) { f.Code = "BROKEN" }, func(f *holdfast.Filter) { f.Fingerprint = flaky },
-		func(f *holdfast.Filter) { f.Generation = 2 }, func(f *holdfast.Filter) { f.Redrive = c.redrive },
-		func(f *holdfast.Filter) { f.OlderThan = 30 * time.Minute }, func(f *holdfast.Filter) { f.YoungerThan = 30 * time.Minute },
+func (c *jobMix) filters() []store.Filter {
+	sorts := []func(*store.Filter){
+		func(f *store.Filter) { f.State = holdfast.Queued }, func(f *store.Filter) { f.State = holdfast.Processing },
+		func(f *store.Filter) { f.State = holdfast.Complete }, func(f *store.Filter) { f.State = holdfast.Failed },
+		func(f *store.Filter) { f.State = holdfast.Cancelled }, func(f *store.Filter) { f.DeadLetters = true },
+		func(f *store.Filter) { f.Benign = new(true) }, func(f *store.Filter) { f.Benign = new(false) },
+		func(f *store.Filter) { f.Retrying = true }, func(f *store.Filter) { f.Worker = "w2" },
+		func(f *store.Filter) { f.Kind = "pdf" }, func(f *store.Filter) { f.Queue = "slow" }, func(f *store.Filter) { f.Owner = "acme" },
+		func(f *store.Filter) { f.Dependency = "printer" }, func(f *store.Filter) { f.Dependency = "gateway" },
+		func(f *store.Filter) { f.Tag = "blue" }, func(f *store.Filter) { f.Tag = "red" }, func(f *store.Filter) { f.Group = c.group },
+		func(f *store.Filter) { f.Code = "BROKEN" }, func(f *store.Filter) { f.Fingerprint = flaky },
+		func(f *store.Filter) { f.Generation = 2 }, func(f *store.Filter) { f.Redrive = c.redrive },
+		func(f *store.Filter) { f.OlderThan = 30 * time.Minute }, func(f *store.Filter) { f.NewerThan = 30 * time.Minute },
 	}
-	all := make([]holdfast.Filter, 1, 48)
+	all := make([]store.Filter, 1, 48)
 	for _, sort := range sorts {
-		var f holdfast.Filter
+		var f store.Filter
 		sort(&f)
 		all = append(all, f)
 	}
 	for len(all) < cap(all) {
-		var f holdfast.Filter
+		var f store.Filter
 		for range 2 + c.rng.IntN(2) {
 			sorts[c.rng.IntN(len(sorts))](&f)
 		}
@@ -129,7 +130,7 @@ func (c *jobMix) filters() []holdfast.Filter {
 }
 
 // expectFound expects that a filter finds exactly the jobs it matches, newest first, however few rows are read at a time, but at least least.
-func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
+func (c *jobMix) expectFound(f store.Filter, everything []holdfast.Job, least int) {
 	c.Helper()
 	var want []holdfast.ID
 	for _, job := range everything {
@@ -138,7 +139,7 @@ func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least
 		}
 	}
 	for _, look := range []int{0, least + c.rng.IntN(2*least), 10 * least, 10_000} {
-		f.Look, f.Limit = look, 10+c.rng.IntN(20)
+		f.MaxScan, f.Limit = look, 10+c.rng.IntN(20)
 		var got []holdfast.ID
 		for _, job := range c.jobs(f) {
 			got = append(got, job.ID)
@@ -146,23 +147,23 @@ func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least
 		same(c, fmt.Sprintf("jobs of %+v", f), got, want)
 	}
 	for _, look := range []int{0, 10_000} {
-		f.Look = look
+		f.MaxScan = look
 		same(c, fmt.Sprintf("count of %+v", f), []int{c.count(f, 10_000), c.count(f, 3)}, []int{len(want), min(3, len(want))})
 	}
-	f.Look = 1 + c.rng.IntN(40)
+	f.MaxScan = 1 + c.rng.IntN(40)
 	if n := c.count(f, 10_000); n > len(want) {
 		c.Fatalf("%d of %d jobs were counted for %+v", n, len(want), f)
 	}
 }
 
-func (s *scene) count(f holdfast.Filter, most int) int {
+func (s *scene) count(f store.Filter, most int) int {
 	s.Helper()
 	n, err := s.Store.Count(s.ctx, f, most)
 	s.must(err)
 	return n
 }
 
-func (s *scene) depths() []holdfast.Depth {
+func (s *scene) depths() []store.Depth {
 	s.Helper()
 	depths, err := s.Store.Depths(s.ctx)
 	s.must(err)
@@ -170,7 +171,7 @@ func (s *scene) depths() []holdfast.Depth {
 }
 
 // withoutKinds returns depths without their kinds: a store does not return the kinds of jobs that are due but not promoted yet.
-func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
+func withoutKinds(depths []store.Depth) []store.Depth {
 	for i := range depths {
 		depths[i].Kinds = nil
 	}
@@ -178,8 +179,8 @@ func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
 }
 
 // depthsOf computes the depths of each queue from the jobs.
-func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
-	of := map[string]*holdfast.Depth{}
+func depthsOf(jobs []holdfast.Job) []store.Depth {
+	of := map[string]*store.Depth{}
 	first := func(known *time.Time, at time.Time) {
 		if known.IsZero() || at.Before(*known) {
 			*known = at
@@ -188,7 +189,7 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 	for _, j := range jobs {
 		d := of[j.Queue]
 		if d == nil {
-			d = &holdfast.Depth{Queue: j.Queue}
+			d = &store.Depth{Queue: j.Queue}
 		}
 		switch {
 		case j.State == holdfast.Processing:
@@ -208,7 +209,7 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 		}
 		of[j.Queue] = d
 	}
-	all := []holdfast.Depth{}
+	all := []store.Depth{}
 	for _, queue := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, *of[queue])
 	}
@@ -218,12 +219,12 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 var countLaws = []law{
 	{"every filter finds and counts the jobs it matches, however few rows are read at a time", func(s *scene) {
 		c := s.makeJobMix()
-		everything := s.jobs(holdfast.Filter{Limit: 200})
+		everything := s.jobs(store.Filter{Limit: 200})
 		same(s, "jobs", len(everything), 150)
 		for _, f := range c.filters() {
 			c.expectFound(f, everything, 10)
 		}
-		c.expectFound(holdfast.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
+		c.expectFound(store.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
 	}},
 	{"the same holds with more lanes than a query merges", func(s *scene) {
 		c := s.makeJobMix()
@@ -232,9 +233,9 @@ var countLaws = []law{
 			drafts[n] = holdfast.Draft{Kind: "mail", Queue: "default", Owner: fmt.Sprintf("owner-%d", n)}
 		}
 		s.enqueueAll(drafts...)
-		everything := s.jobs(holdfast.Filter{Limit: 200})
+		everything := s.jobs(store.Filter{Limit: 200})
 		same(s, "jobs", len(everything), 450)
-		for _, f := range []holdfast.Filter{
+		for _, f := range []store.Filter{
 			{State: holdfast.Queued}, {State: holdfast.Queued, Queue: "default"}, {State: holdfast.Queued, Owner: "owner-7"}, {State: holdfast.Queued, Kind: "pdf"},
 			{Retrying: true}, {Code: "FLAKY"}, {State: holdfast.Queued, Tag: "blue"},
 		} {
@@ -245,35 +246,35 @@ var countLaws = []law{
 	{"the rows that a page reads are bounded: a page may be empty, and its cursor leads on", func(s *scene) {
 		red := s.enqueue(tagged("red"))
 		s.enqueueMany(30)
-		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})
+		page, cursor, err := s.Store.Jobs(s.ctx, store.Filter{State: holdfast.Queued, Tag: "red", MaxScan: 10})
 		s.must(err)
 		same(s, "page", []any{len(page), cursor != ""}, []any{0, true})
-		same(s, "following", s.jobs(holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})[0].ID, red)
-		for _, bad := range []holdfast.Filter{{Look: -1}, {State: "dead"}, {Worker: "\x00"}} {
+		same(s, "following", s.jobs(store.Filter{State: holdfast.Queued, Tag: "red", MaxScan: 10})[0].ID, red)
+		for _, bad := range []store.Filter{{MaxScan: -1}, {State: "dead"}, {Worker: "\x00"}} {
 			_, _, err := s.Store.Jobs(s.ctx, bad)
 			s.expectError(err, holdfast.ErrInvalid)
 			_, err = s.Store.Count(s.ctx, bad, 10)
 			s.expectError(err, holdfast.ErrInvalid)
 		}
-		_, err = s.Store.Count(s.ctx, holdfast.Filter{}, 0)
+		_, err = s.Store.Count(s.ctx, store.Filter{}, 0)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 	{"the depths of each queue agree with its jobs", func(s *scene) {
-		same(s, "of nothing", s.depths(), []holdfast.Depth{})
+		same(s, "of nothing", s.depths(), []store.Depth{})
 		s.makeJobMix()
-		same(s, "depths", withoutKinds(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
+		same(s, "depths", withoutKinds(s.depths()), depthsOf(s.jobs(store.Filter{Limit: 200})))
 	}},
 	{"a job that waits for members of its group has no due time in depths", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		s.enqueue(in(group), after(first))
 		depths := s.depths()
-		same(s, "depths", depths, []holdfast.Depth{{Queue: "default", Ready: 1, Later: 1, Oldest: s.job(first).CreatedAt, Kinds: []string{s.job(first).Kind}}})
+		same(s, "depths", depths, []store.Depth{{Queue: "default", Ready: 1, Later: 1, Oldest: s.job(first).CreatedAt, Kinds: []string{s.job(first).Kind}}})
 	}},
 	{"ready jobs are counted exactly up to a bound", func(s *scene) {
 		s.enqueueMany(10_000)
 		s.enqueue()
-		same(s, "count", s.count(holdfast.Filter{State: holdfast.Queued, Look: 20_000}, 10_000), 10_000)
+		same(s, "count", s.count(store.Filter{State: holdfast.Queued, MaxScan: 20_000}, 10_000), 10_000)
 		depths := s.depths()
 		same(s, "ready", []any{len(depths), depths[0].Ready, len(depths[0].AtLeast)}, []any{1, 10_001, 0})
 	}},

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The steps of the model check. Each draws an operation, applies it to the store and the model, and compares the answers.
@@ -89,8 +90,8 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	}
 }
 
-func (d *driver) worker(t *rapid.T) holdfast.Claim {
-	c := holdfast.Claim{
+func (d *driver) worker(t *rapid.T) store.Claim {
+	c := store.Claim{
 		Worker: pick(t, "worker", "w1", "w2"), Queues: pick(t, "queues", []string{"default"}, []string{"slow", "default"}, []string{"solo"}),
 		Kinds: pick(t, "kinds", nil, nil, []string{"pdf"}, []string{"mail", "never-heard-of"}, []string{"pdf", "mail"}),
 		Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Start: rapid.IntRange(0, 3).Draw(t, "start"),
@@ -108,8 +109,8 @@ func (d *driver) worker(t *rapid.T) holdfast.Claim {
 }
 
 // matchLeases compares leases, except for fields that a worker does not need.
-func (d *driver) matchLeases(t *rapid.T, got []holdfast.Lease, want []*record) {
-	var expected []holdfast.Lease
+func (d *driver) matchLeases(t *rapid.T, got []store.Lease, want []*record) {
+	var expected []store.Lease
 	for _, r := range want {
 		expected = append(expected, d.m.lease(r))
 	}
@@ -117,7 +118,7 @@ func (d *driver) matchLeases(t *rapid.T, got []holdfast.Lease, want []*record) {
 	for _, l := range got {
 		t.Logf("%s took %.8x token %d", l.Worker, l.ID[8:], l.Token)
 	}
-	strip := func(leases []holdfast.Lease) []holdfast.Lease {
+	strip := func(leases []store.Lease) []store.Lease {
 		bare := slices.Clone(leases)
 		for i := range bare {
 			bare[i].Cancelling, bare[i].Progress, bare[i].LastFailure = false, nil, nil
@@ -146,7 +147,7 @@ func (d *driver) claim(t *rapid.T) {
 	d.matchLeases(t, got, taken)
 }
 
-func batchOf(leases []holdfast.Lease) holdfast.ID {
+func batchOf(leases []store.Lease) holdfast.ID {
 	if len(leases) == 0 {
 		return holdfast.ID{}
 	}
@@ -154,7 +155,7 @@ func batchOf(leases []holdfast.Lease) holdfast.ID {
 }
 
 // anyLease draws a lease that was returned before, more likely a recent one.
-func (d *driver) anyLease(t *rapid.T) holdfast.Lease {
+func (d *driver) anyLease(t *rapid.T) store.Lease {
 	if len(d.past) == 0 {
 		t.Skip("no job was claimed yet")
 	}
@@ -162,8 +163,8 @@ func (d *driver) anyLease(t *rapid.T) holdfast.Lease {
 }
 
 // heldLease draws a lease that is still held.
-func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
-	var held []holdfast.Lease
+func (d *driver) heldLease(t *rapid.T) store.Lease {
+	var held []store.Lease
 	for _, l := range d.past {
 		if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) {
 			held = append(held, l)
@@ -177,7 +178,7 @@ func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
 
 func (d *driver) renew(t *rapid.T) {
 	lease := pick(t, "lease", 10*time.Second, time.Minute)
-	renewals := []holdfast.Renewal{d.renewal(t, d.anyLease(t).Batch)}
+	renewals := []store.Renewal{d.renewal(t, d.anyLease(t).Batch)}
 	if other := d.anyLease(t).Batch; other != renewals[0].Batch {
 		renewals = append(renewals, d.renewal(t, other))
 	}
@@ -191,8 +192,8 @@ func (d *driver) renew(t *rapid.T) {
 }
 
 // renewal draws what a worker reports about the jobs of one batch.
-func (d *driver) renewal(t *rapid.T, batch holdfast.ID) holdfast.Renewal {
-	renewal := holdfast.Renewal{Batch: batch}
+func (d *driver) renewal(t *rapid.T, batch holdfast.ID) store.Renewal {
+	renewal := store.Renewal{Batch: batch}
 	for _, l := range d.past {
 		if l.Batch != batch {
 			continue
@@ -210,21 +211,21 @@ func (d *driver) renewal(t *rapid.T, batch holdfast.ID) holdfast.Renewal {
 
 func (d *driver) note(t *rapid.T) {
 	l := d.anyLease(t)
-	n := holdfast.Note{Batch: l.Batch, Job: l.ID, Token: l.Token}
+	n := store.Note{Batch: l.Batch, Job: l.ID, Token: l.Token}
 	if rapid.Bool().Draw(t, "progress") {
 		n.Progress = &holdfast.Progress{Percent: float64(rapid.IntRange(0, 100).Draw(t, "percent")), Note: "on it"}
 	} else {
 		n.Checkpoint = json.RawMessage(pick(t, "checkpoint", `{"at":1}`, `{"at":2}`))
 	}
-	got, err := d.Store.Note(d.ctx, []holdfast.Note{n})
+	got, err := d.Store.Note(d.ctx, []store.Note{n})
 	matchErr(t, "note", err, nil)
 	matchErr(t, "note", got[0], d.m.note(n))
 	d.touch(l.ID)
 }
 
 // drawSettlement draws the result of an attempt.
-func (d *driver) drawSettlement(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
-	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Why: "drawn"}
+func (d *driver) drawSettlement(t *rapid.T, l store.Lease) store.Settlement {
+	s := store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Why: "drawn"}
 	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
 		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
 	}
@@ -238,14 +239,14 @@ func (d *driver) drawSettlement(t *rapid.T, l holdfast.Lease) holdfast.Settlemen
 	case holdfast.Complete:
 		s.Result = pick(t, "result", nil, json.RawMessage(`{"ok":true}`))
 	case holdfast.Failed:
-		s.Failure, s.Charge = failure, pick(t, "charge", holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeNothing)
+		s.Failure, s.Charge = failure, pick(t, "charge", store.ChargeFailure, store.ChargeCrash, store.ChargeNone)
 	case holdfast.Cancelled:
-		s.Charge = pick(t, "charge", holdfast.ChargeNothing, holdfast.ChargeInterrupt)
+		s.Charge = pick(t, "charge", store.ChargeNone, store.ChargeRelease)
 	case holdfast.Queued:
 		s.Delay = pick(t, "delay", 0, 0, 5*time.Second, time.Minute, 24*time.Hour)
-		s.Charge = pick(t, "charge", holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt)
-		s.Within = pick(t, "within", 0, 0, 20*time.Second)
-		if s.Charge != holdfast.ChargeInterrupt {
+		s.Charge = pick(t, "charge", store.ChargeFailure, store.ChargeCrash, store.ChargeRelease)
+		s.StartWithin = pick(t, "within", 0, 0, 20*time.Second)
+		if s.Charge != store.ChargeRelease {
 			s.Failure, s.Limit = failure, 100
 		}
 	}
@@ -254,7 +255,7 @@ func (d *driver) drawSettlement(t *rapid.T, l holdfast.Lease) holdfast.Settlemen
 
 func (d *driver) settle(t *rapid.T) {
 	l := d.heldLease(t)
-	batch := []holdfast.Settlement{d.drawSettlement(t, l)}
+	batch := []store.Settlement{d.drawSettlement(t, l)}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		other := d.anyLease
 		if rapid.Bool().Draw(t, "one that is held") {
@@ -266,7 +267,7 @@ func (d *driver) settle(t *rapid.T) {
 	case 13:
 		batch = append(batch, batch[0])
 	case 14:
-		batch = append(batch, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: "nowhere"})
+		batch = append(batch, store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: "nowhere"})
 	}
 	d.settleAll(t, batch)
 }
@@ -283,13 +284,13 @@ func (d *driver) settleStale(t *rapid.T) {
 		l.ID = holdfast.NewID()
 	}
 	s := d.drawSettlement(t, l)
-	d.settleAll(t, []holdfast.Settlement{s})
+	d.settleAll(t, []store.Settlement{s})
 	if rapid.Bool().Draw(t, "twice") {
-		d.settleAll(t, []holdfast.Settlement{s})
+		d.settleAll(t, []store.Settlement{s})
 	}
 }
 
-func (d *driver) settleAll(t *rapid.T, batch []holdfast.Settlement) {
+func (d *driver) settleAll(t *rapid.T, batch []store.Settlement) {
 	got, err := d.Store.Settle(d.ctx, batch)
 	matchErr(t, "settle", err, nil)
 	if len(got) != len(batch) {

@@ -9,17 +9,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Steps about holds, records, redrives, error groups and deadlines.
 
 // hold draws a hold.
-func (d *driver) hold(t *rapid.T) holdfast.Hold {
-	h := pick(t, "hold", holdfast.Hold{Queue: "default"}, holdfast.Hold{Queue: "s*"}, holdfast.Hold{Kind: "pdf"}, holdfast.Hold{Kind: "*"},
-		holdfast.Hold{Owner: "acme"}, holdfast.Hold{Owner: "*"}, holdfast.Hold{Dependency: "gateway"}, holdfast.Hold{Dependency: "g*"},
-		holdfast.Hold{Tag: "red"}, holdfast.Hold{Tag: "blue"}, holdfast.Hold{Queue: "solo"})
-	h.Actor, h.Source = pick(t, "actor", "ada", "bob"), pick(t, "source", "", "", holdfast.SourceLimit)
-	_, name := h.On()
+func (d *driver) hold(t *rapid.T) store.Hold {
+	h := pick(t, "hold", store.Hold{Queue: "default"}, store.Hold{Queue: "s*"}, store.Hold{Kind: "pdf"}, store.Hold{Kind: "*"},
+		store.Hold{Owner: "acme"}, store.Hold{Owner: "*"}, store.Hold{Dependency: "gateway"}, store.Hold{Dependency: "g*"},
+		store.Hold{Tag: "red"}, store.Hold{Tag: "blue"}, store.Hold{Queue: "solo"})
+	h.Actor, h.Source = pick(t, "actor", "ada", "bob"), pick(t, "source", "", "", store.SourceLimit)
+	_, name := h.Scope()
 	shape := rapid.IntRange(0, 5).Draw(t, "shape")
 	if h.Tag != "" {
 		shape = 0
@@ -29,7 +30,7 @@ func (d *driver) hold(t *rapid.T) holdfast.Hold {
 	}
 	switch {
 	case shape >= 3 && name[len(name)-1] != '*':
-		h.Rate = &holdfast.Rate{PerSecond: pick(t, "per second", 0, 0.5, 0.0625), Burst: pick(t, "burst", 1.0, 3)}
+		h.Rate = &store.Rate{PerSecond: pick(t, "per second", 0, 0.5, 0.0625), Burst: pick(t, "burst", 1.0, 3)}
 		h.Rate.Level = min(h.Rate.Burst, pick(t, "level", 0.0, 1, 3))
 	case shape >= 2:
 		h.AtMost = rapid.IntRange(1, 2).Draw(t, "at most")
@@ -49,12 +50,12 @@ func (d *driver) pause(t *rapid.T) {
 }
 
 // placedHold draws a hold that is in force, if there is one.
-func (d *driver) placedHold(t *rapid.T) holdfast.Hold {
-	var all []holdfast.Hold
+func (d *driver) placedHold(t *rapid.T) store.Hold {
+	var all []store.Hold
 	for _, h := range d.m.holds {
 		all = append(all, h.Hold)
 	}
-	slices.SortFunc(all, func(a, b holdfast.Hold) int { return slices.Compare(holdKey(a), holdKey(b)) })
+	slices.SortFunc(all, func(a, b store.Hold) int { return slices.Compare(holdKey(a), holdKey(b)) })
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "any hold") == 7 {
 		return d.hold(t)
 	}
@@ -63,7 +64,7 @@ func (d *driver) placedHold(t *rapid.T) holdfast.Hold {
 	return h
 }
 
-func holdKey(h holdfast.Hold) []string {
+func holdKey(h store.Hold) []string {
 	name := nameOf(h)
 	return []string{name.scope, name.name, name.source}
 }
@@ -75,10 +76,10 @@ func (d *driver) resume(t *rapid.T) {
 
 // keep draws a change, sometimes with an outdated record version.
 func (d *driver) keep(t *rapid.T) {
-	var c holdfast.Change
+	var c store.Change
 	for _, name := range [][]string{{"a"}, {"b"}, {"a", "b"}}[rapid.IntRange(0, 2).Draw(t, "records")] {
 		known := d.m.records[recordName{"breaker", name}]
-		r := holdfast.Record{Room: "breaker", Name: name, Version: known.Version, Body: json.RawMessage(pick(t, "body", `{"n":1}`, `{"n":2}`))}
+		r := store.Record{Namespace: "breaker", Name: name, Version: known.Version, Body: json.RawMessage(pick(t, "body", `{"n":1}`, `{"n":2}`))}
 		switch rapid.IntRange(0, 7).Draw(t, "how") {
 		case 5:
 			r.Version++
@@ -93,21 +94,21 @@ func (d *driver) keep(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "and besides") {
 	case 0:
-		c.Place = []holdfast.Hold{d.hold(t)}
+		c.Place = []store.Hold{d.hold(t)}
 	case 1:
-		c.Lift = []holdfast.Hold{d.placedHold(t)}
+		c.Lift = []store.Hold{d.placedHold(t)}
 	case 2:
-		c.Deposits = []holdfast.Deposit{{Hold: d.placedHold(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
+		c.Deposits = []store.Deposit{{Hold: d.placedHold(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
 	}
 	if rapid.Bool().Draw(t, "with events") {
-		c.Events = []holdfast.Event{{Subject: "breaker/a", Name: "opened", Actor: "holdfast", Reason: "too many failures"}}
+		c.Events = []store.Event{{Subject: "breaker/a", Name: "opened", Actor: "holdfast", Reason: "too many failures"}}
 		if id := d.anyJob(t); d.m.jobs[id] != nil {
-			c.Events = append(c.Events, holdfast.Event{Job: id, Name: "noted", Actor: "holdfast", Reason: "in passing"})
+			c.Events = append(c.Events, store.Event{Job: id, Name: "noted", Actor: "holdfast", Reason: "in passing"})
 			d.touch(id)
 		}
 	}
 	want := d.m.keep(c)
-	matchErr(t, "keep", d.Store.Keep(d.ctx, c), want)
+	matchErr(t, "keep", d.Store.Apply(d.ctx, c), want)
 }
 
 // redrive mostly redrives dead letters.
@@ -130,7 +131,7 @@ func (d *driver) failAndRedrive(t *rapid.T) {
 	for range 2 {
 		failed := ends(l, holdfast.Failed)
 		failed.Failure = &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "it broke"}
-		d.settleAll(t, []holdfast.Settlement{failed})
+		d.settleAll(t, []store.Settlement{failed})
 		d.redriveAll(t, d.redrives[0], []holdfast.ID{l.ID})
 		before := len(d.past)
 		d.claim(t)
@@ -141,7 +142,7 @@ func (d *driver) failAndRedrive(t *rapid.T) {
 }
 
 func (d *driver) redriveAll(t *rapid.T, id holdfast.ID, jobs []holdfast.ID) {
-	step := holdfast.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
+	step := store.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
 	switch rapid.IntRange(0, 7).Draw(t, "how") {
 	case 3:
 		step.Discard = true
@@ -186,7 +187,7 @@ func (d *driver) tally(t *rapid.T) {
 
 func (d *driver) breach(t *rapid.T) {
 	want := d.m.breach()
-	got, err := d.Store.Breach(d.ctx, 1000)
+	got, err := d.Store.MissedDeadlines(d.ctx, 1000)
 	matchErr(t, "breach", err, nil)
 	for _, list := range [][]holdfast.ID{got, want} {
 		slices.SortFunc(list, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
@@ -196,14 +197,14 @@ func (d *driver) breach(t *rapid.T) {
 }
 
 func (d *driver) triage(t *rapid.T) {
-	g := holdfast.Triage{
+	g := store.Triage{
 		Fingerprint: pick(t, "fingerprint", "print-FLAKY", "print-FLAKY", "print-BROKEN", "never seen"), Actor: "ada", Reason: "looked at it",
-		Status: pick(t, "status", "", holdfast.Open, holdfast.Acknowledged, holdfast.Ignored, holdfast.Ignored, holdfast.Resolved, holdfast.Resolved),
+		Status: pick(t, "status", "", store.StatusOpen, store.StatusAcknowledged, store.StatusIgnored, store.StatusIgnored, store.StatusResolved, store.StatusResolved),
 	}
 	switch g.Status {
-	case holdfast.Ignored:
+	case store.StatusIgnored:
 		g.For, g.Count = pick(t, "for", 0, time.Minute), pick(t, "count", 0, 1, 2)
-	case holdfast.Resolved:
+	case store.StatusResolved:
 		g.Version = pick(t, "version", "", "v1", "v2")
 	}
 	matchErr(t, "triage", d.Store.Triage(d.ctx, g), d.m.triage(g))
@@ -211,9 +212,9 @@ func (d *driver) triage(t *rapid.T) {
 }
 
 func (d *driver) present(t *rapid.T) {
-	p := holdfast.Presence{Worker: "w1", Queues: []string{"default"}, Kinds: []string{"mail", "pdf"}, Slots: 1, For: time.Minute,
+	p := store.WorkerInfo{Worker: "w1", Queues: []string{"default"}, Kinds: []string{"mail", "pdf"}, Slots: 1, For: time.Minute,
 		Depends: map[string]string{pick(t, "kind", "mail", "pdf"): pick(t, "depends on", "gateway", "printer")}}
-	matchErr(t, "present", d.Store.Present(d.ctx, p), nil)
+	matchErr(t, "present", d.Store.ReportWorker(d.ctx, p), nil)
 	for kind, dependency := range p.Depends {
 		d.m.kinds[kind] = dependency
 	}
@@ -222,7 +223,7 @@ func (d *driver) present(t *rapid.T) {
 func (d *driver) behind(t *rapid.T) {
 	h := d.hold(t)
 	least, most := d.m.behind(h)
-	got, err := d.Store.Behind(d.ctx, h)
+	got, err := d.Store.CountHeld(d.ctx, h)
 	matchErr(t, "behind", err, nil)
 	if got < least || got > most {
 		failSequence(t, "a hold has another number of jobs behind it", "%+v: the store says %d, the model %d to %d", h, got, least, most)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Steps about time, duties and interventions.
@@ -39,10 +40,10 @@ func (d *driver) promote(t *rapid.T) {
 	}
 }
 
-func byID(a, b holdfast.Lease) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+func byID(a, b store.Lease) int { return bytes.Compare(a.ID[:], b.ID[:]) }
 
 func (d *driver) reclaim(t *rapid.T) {
-	c := holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: 30 * time.Second}
+	c := store.Claim{Worker: "reclaimer", Limit: 1000, Lease: 30 * time.Second}
 	back, over := d.m.expiredMembers()
 	got, err := d.Store.Reclaim(d.ctx, c)
 	matchErr(t, "reclaim", err, nil)
@@ -76,7 +77,7 @@ func idsOf(records []*record) []holdfast.ID {
 }
 
 func (d *driver) expire(t *rapid.T) {
-	c := holdfast.Claim{Worker: "reclaimer", Limit: 1000, Start: -1, Lease: 30 * time.Second}
+	c := store.Claim{Worker: "reclaimer", Limit: 1000, Start: -1, Lease: 30 * time.Second}
 	want := d.m.expirable()
 	got, err := d.Store.Expire(d.ctx, c)
 	matchErr(t, "expire", err, nil)
@@ -87,9 +88,9 @@ func (d *driver) expire(t *rapid.T) {
 	d.matchLeases(t, got, want)
 }
 
-func (d *driver) intervention(t *rapid.T) holdfast.Intervention {
+func (d *driver) intervention(t *rapid.T) store.Intervention {
 	// Mostly valid, sometimes invalid.
-	i := holdfast.Intervention{Actor: "ada", Reason: "why not", StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second)}
+	i := store.Intervention{Actor: "ada", Reason: "why not", StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second)}
 	switch rapid.IntRange(0, 15).Draw(t, "invalid") {
 	case 12:
 		i.Actor = ""
@@ -139,7 +140,7 @@ func (d *driver) discard(t *rapid.T) {
 
 // edit draws a change, mostly of a queued job.
 func (d *driver) edit(t *rapid.T) {
-	e := holdfast.Edit{Intervention: d.intervention(t)}
+	e := store.Edit{Intervention: d.intervention(t)}
 	var queued []holdfast.ID
 	for id, r := range d.m.jobs {
 		if r.place != leased && r.place != finished {
@@ -161,7 +162,7 @@ func (d *driver) edit(t *rapid.T) {
 	e.MaxAttempts = pick(t, "max attempts", nil, nil, new(0), new(3))
 	e.Delay = pick(t, "delay", nil, nil, new(time.Duration(0)), new(time.Second), new(time.Hour))
 	if job, err := d.Store.Job(d.ctx, e.Job); err == nil {
-		e.Seen = pick(t, "seen", "", "", job.Digest(), "something else")
+		e.IfDigest = pick(t, "seen", "", "", job.Digest(), "something else")
 	}
 	r, wantErr := d.m.edit(e)
 	got, err := d.Store.Edit(d.ctx, e)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Steps about groups.
@@ -43,7 +44,7 @@ func (d *driver) gather(t *rapid.T) {
 		g.Then = append(g.Then, holdfast.Then{On: on, Draft: holdfast.Draft{Kind: continued + "x" + string(on)}})
 	}
 	want := d.m.gather(g)
-	_, err := d.Store.Gather(d.ctx, g)
+	_, err := d.Store.CreateGroup(d.ctx, g)
 	matchErr(t, "gather", err, want)
 }
 
@@ -89,11 +90,11 @@ func (d *driver) add(t *rapid.T) {
 
 func (d *driver) seal(t *rapid.T) {
 	group := d.anyGroup(t)
-	matchErr(t, "seal", d.Store.Seal(d.ctx, group), d.m.seal(group))
+	matchErr(t, "seal", d.Store.SealGroup(d.ctx, group), d.m.seal(group))
 }
 
-func (d *driver) groupIntervention(t *rapid.T) holdfast.Intervention {
-	i := holdfast.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
+func (d *driver) groupIntervention(t *rapid.T) store.Intervention {
+	i := store.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
 	switch rapid.IntRange(0, 15).Draw(t, "invalid") {
 	case 13:
 		i.Actor = ""
@@ -138,7 +139,7 @@ func (d *driver) endGroups(t *rapid.T) {
 		if rapid.Bool().Draw(t, "it fails") {
 			s.To, s.Failure = holdfast.Failed, &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "it broke"}
 		}
-		d.settleAll(t, []holdfast.Settlement{s})
+		d.settleAll(t, []store.Settlement{s})
 	}
 	d.seal(t)
 	d.conclude(t)
@@ -151,7 +152,7 @@ func (d *driver) endGroups(t *rapid.T) {
 	case 0:
 		d.redriveAll(t, d.redrives[0], []holdfast.ID{r.ID})
 	case 1:
-		i := holdfast.Intervention{Job: r.ID, Actor: "ada"}
+		i := store.Intervention{Job: r.ID, Actor: "ada"}
 		_, wantErr := d.m.retry(i)
 		_, err := d.Store.Retry(d.ctx, i)
 		matchErr(t, "manual retry of a member", err, wantErr)
@@ -175,7 +176,7 @@ func (d *driver) conclude(t *rapid.T) {
 	for rounds := 0; ; rounds++ {
 		_, err := d.Store.Sequence(d.ctx, 1000)
 		matchErr(t, "sequence", err, nil)
-		n, err := d.Store.Conclude(d.ctx, 1000)
+		n, err := d.Store.AdvanceGroups(d.ctx, 1000)
 		matchErr(t, "conclude", err, nil)
 		if n == 0 {
 			break
@@ -219,7 +220,7 @@ func (d *driver) adoptContinuations(t *rapid.T) {
 	if len(d.m.continuations) == 0 {
 		return
 	}
-	page, _, err := d.Store.Jobs(d.ctx, holdfast.Filter{Limit: 200})
+	page, _, err := d.Store.Jobs(d.ctx, store.Filter{Limit: 200})
 	matchErr(t, "jobs", err, nil)
 	slices.SortFunc(page, func(a, b holdfast.Job) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	for _, job := range page {
@@ -253,6 +254,6 @@ func (d *driver) compareGroups(t *rapid.T) {
 }
 
 // settledLines returns the events of a group that the model records: settled and reopened.
-func settledLines(all []holdfast.Event) []holdfast.Event {
-	return slices.DeleteFunc(all, func(e holdfast.Event) bool { return e.Name == "manual retry" || e.Name == "cancel" })
+func settledLines(all []store.Event) []store.Event {
+	return slices.DeleteFunc(all, func(e store.Event) bool { return e.Name == "manual retry" || e.Name == "cancel" })
 }

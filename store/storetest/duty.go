@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func expiresIn(d time.Duration) func(*holdfast.Draft) {
@@ -43,7 +44,7 @@ var keepLaws = []law{
 		same(s, "claimable meanwhile", len(s.claim(1)), 0)
 		same(s, "lease", []any{leases[0].Token, leases[0].State, leases[0].Worker, leases[0].StartedAt.IsZero(), leases[0].Lost}, []any{1, holdfast.Processing, "reclaimer", true, ""})
 		e := fails(leases[0], "JOB_EXPIRED")
-		e.Charge = holdfast.ChargeNothing
+		e.Charge = store.ChargeNone
 		s.settle(e)
 		job := s.expectCounts(id, [5]int{1, 0, 0, 0, 1})
 		same(s, "job", []any{job.State, job.LastFailure.Code, job.StartedAt.IsZero()}, []any{holdfast.Failed, "JOB_EXPIRED", true})
@@ -54,7 +55,7 @@ var keepLaws = []law{
 		s.settle(retries(lease, time.Hour))
 		waits := s.enqueue(expiresIn(time.Minute), at(time.Hour))
 		held := s.enqueue(expiresIn(time.Minute), func(d *holdfast.Draft) { d.Kind = "held" })
-		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "held", Actor: "ada"}))
+		s.must(s.Store.Pause(s.ctx, store.Hold{Kind: "held", Actor: "ada"}))
 		s.Advance(time.Minute)
 		got := ids(s.expire())
 		for _, id := range []holdfast.ID{lease.ID, waits, held} {
@@ -68,7 +69,7 @@ var keepLaws = []law{
 		s.settle(completes(done))
 		runs := s.start(expiresIn(time.Minute))
 		s.Advance(time.Minute)
-		s.renew(holdfast.Renewal{Batch: runs.Batch, Running: []holdfast.ID{runs.ID}})
+		s.renew(store.Renewal{Batch: runs.Batch, Running: []holdfast.ID{runs.ID}})
 		same(s, "expired", len(s.expire()), 0)
 		s.expectState(done.ID, holdfast.Complete)
 		s.settle(completes(runs))
@@ -80,10 +81,10 @@ var keepLaws = []law{
 			drafts[i].ExpireIn = time.Minute
 		}
 		s.enqueueAll(drafts...)
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Start: 30, Lease: time.Hour})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 30, Start: 30, Lease: time.Hour})
 		last := s.enqueue(expiresIn(2 * time.Minute))
 		s.Advance(10 * time.Minute)
-		got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 5, Lease: shortLease})
+		got, err := s.Store.Expire(s.ctx, store.Claim{Worker: "reclaimer", Limit: 5, Lease: shortLease})
 		s.must(err)
 		same(s, "expired", ids(got), []holdfast.ID{last})
 		same(s, "claimed before", len(leases), 30)
@@ -95,7 +96,7 @@ var keepLaws = []law{
 		s.Advance(time.Minute)
 		var total int
 		for range 3 {
-			got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 2, Lease: shortLease})
+			got, err := s.Store.Expire(s.ctx, store.Claim{Worker: "reclaimer", Limit: 2, Lease: shortLease})
 			s.must(err)
 			if len(got) > 2 {
 				s.Fatalf("expired %d jobs, the limit is 2", len(got))
@@ -136,25 +137,25 @@ var keepLaws = []law{
 		same(s, "reclaimed", len(s.reclaim()), 1)
 	}},
 	{"a worker is listed until the time it gave, and one that leaves is removed at once", func(s *scene) {
-		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, Codes: "c1", Policy: 2, Misses: "line 3: a word it does not know", For: time.Minute}
-		s.must(s.Store.Present(s.ctx, p))
+		p := store.WorkerInfo{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, Codes: "c1", Policy: 2, Misses: "line 3: a word it does not know", For: time.Minute}
+		s.must(s.Store.ReportWorker(s.ctx, p))
 		now := s.job(s.enqueue()).AsOf
 		s.Advance(30 * time.Second)
 		p.Slots, p.Policy, p.Misses = 4, 3, ""
-		s.must(s.Store.Present(s.ctx, p))
+		s.must(s.Store.ReportWorker(s.ctx, p))
 		workers, err := s.Store.Workers(s.ctx)
 		s.must(err)
 		want := p
 		want.For, want.StartedAt, want.SeenAt, want.Until = 0, now, now.Add(30*time.Second), now.Add(90*time.Second)
-		same(s, "workers", workers, []holdfast.Presence{want})
+		same(s, "workers", workers, []store.WorkerInfo{want})
 		p.For = 0
-		s.must(s.Store.Present(s.ctx, p))
+		s.must(s.Store.ReportWorker(s.ctx, p))
 		workers, err = s.Store.Workers(s.ctx)
 		s.must(err)
-		same(s, "workers", workers, []holdfast.Presence{})
+		same(s, "workers", workers, []store.WorkerInfo{})
 	}},
 	{"a worker that stops reporting is removed after the time it gave", func(s *scene) {
-		s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", For: time.Minute}))
+		s.must(s.Store.ReportWorker(s.ctx, store.WorkerInfo{Worker: "w1", For: time.Minute}))
 		s.Advance(time.Minute + time.Second)
 		workers, err := s.Store.Workers(s.ctx)
 		s.must(err)

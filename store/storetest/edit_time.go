@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var editTimeLaws = []law{
@@ -89,11 +90,11 @@ var editTimeLaws = []law{
 	{"a worker gets the values of every edit that succeeded, also with concurrent claims", func(s *scene) {
 		const many = 60
 		stores, jobs := s.handles(), s.enqueueMany(many)
-		edited, got := &lockedCounts{}, make([][]holdfast.Lease, 4)
+		edited, got := &lockedCounts{}, make([][]store.Lease, 4)
 		together(6, func(i int) {
 			if i < 4 { // claimers
 				for range many / 4 {
-					leases, err := stores[i%3].Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: time.Hour})
+					leases, err := stores[i%3].Claim(s.ctx, store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: time.Hour})
 					if err != nil {
 						s.Errorf("claim: %v", err)
 					}
@@ -106,7 +107,7 @@ var editTimeLaws = []law{
 				if i == 5 {
 					id = jobs[many-1-n]
 				}
-				_, err := stores[i%3].Edit(s.ctx, holdfast.Edit{Intervention: by(id), Patch: raw(fmt.Sprintf(`{"by%d":true}`, i))})
+				_, err := stores[i%3].Edit(s.ctx, store.Edit{Intervention: by(id), Patch: raw(fmt.Sprintf(`{"by%d":true}`, i))})
 				switch {
 				case err == nil:
 					edited.add(fmt.Sprintf("%v by%d", id, i))
@@ -120,7 +121,7 @@ var editTimeLaws = []law{
 }
 
 // expectDelivered expects that every job was claimed once, with all edits that were acknowledged and no others.
-func (s *scene) expectDelivered(leases []holdfast.Lease, edited *lockedCounts, many int) {
+func (s *scene) expectDelivered(leases []store.Lease, edited *lockedCounts, many int) {
 	s.Helper()
 	met := &lockedCounts{}
 	for _, l := range leases {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var enqueueLaws = []law{
@@ -36,8 +38,8 @@ var enqueueLaws = []law{
 		s.must(err)
 		s.must(end(true))
 		s.expectTraced(receipts[0].ID)
-		s.must(s.Store.Keep(s.ctx, holdfast.Change{Enqueue: []holdfast.Draft{traced(holdfast.Draft{Kind: "kept", Queue: "default"})}}))
-		s.expectTraced(s.jobs(holdfast.Filter{Kind: "kept"})[0].ID)
+		s.must(s.Store.Apply(s.ctx, store.Change{Enqueue: []holdfast.Draft{traced(holdfast.Draft{Kind: "kept", Queue: "default"})}}))
+		s.expectTraced(s.jobs(store.Filter{Kind: "kept"})[0].ID)
 		group := s.gather(func(g *holdfast.Group) {
 			g.Then = []holdfast.Then{{Draft: traced(holdfast.Draft{Kind: "continued", Queue: "next"})}}
 		})
@@ -46,7 +48,7 @@ var enqueueLaws = []law{
 		s.Advance(time.Minute)
 		s.promote(9)
 		s.run()
-		s.expectTraced(s.jobs(holdfast.Filter{Kind: "continued"})[0].ID)
+		s.expectTraced(s.jobs(store.Filter{Kind: "continued"})[0].ID)
 		once := traced(draft())
 		once.IdempotencyKey = "once"
 		id := s.enqueueAll(once)[0].ID
@@ -95,16 +97,16 @@ var enqueueLaws = []law{
 		for _, bad := range []func(*holdfast.Draft){
 			func(d *holdfast.Draft) { d.Kind = "" },
 			func(d *holdfast.Draft) { d.Kind = "two words" },
-			func(d *holdfast.Draft) { d.Queue = strings.Repeat("q", holdfast.MaxName+1) },
+			func(d *holdfast.Draft) { d.Queue = strings.Repeat("q", check.MaxName+1) },
 			func(d *holdfast.Draft) { d.Args = raw(`{"a":`) },
-			func(d *holdfast.Draft) { d.Args = raw(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`) },
+			func(d *holdfast.Draft) { d.Args = raw(`"` + strings.Repeat("x", check.MaxArgs) + `"`) },
 			func(d *holdfast.Draft) { d.Args = raw("\"\xff\"") },
 			func(d *holdfast.Draft) { d.Delay = -1 },
 			func(d *holdfast.Draft) { d.Delay, d.RunAt = 1, time.Now() },
 			func(d *holdfast.Draft) { d.ExpireIn = 1 << 62 },
 			func(d *holdfast.Draft) { d.Tags = []string{""} },
 			func(d *holdfast.Draft) { d.Owner = "a\nb" },
-			func(d *holdfast.Draft) { d.UniqueKey = strings.Repeat("k", holdfast.MaxKey+1) },
+			func(d *holdfast.Draft) { d.UniqueKey = strings.Repeat("k", check.MaxKey+1) },
 			func(d *holdfast.Draft) { d.MaxAttempts = -1 },
 		} {
 			d := draft()
@@ -115,7 +117,7 @@ var enqueueLaws = []law{
 		s.expectJobs(0)
 	}},
 	{"the largest allowed arguments are stored", func(s *scene) {
-		args := raw(`"` + strings.Repeat("x", holdfast.MaxArgs-2) + `"`)
+		args := raw(`"` + strings.Repeat("x", check.MaxArgs-2) + `"`)
 		s.enqueue(func(d *holdfast.Draft) { d.Args = args })
 		same(s, "args", string(s.claimOne().Args), string(args))
 	}},
@@ -149,9 +151,9 @@ var enqueueLaws = []law{
 		same(s, "due", s.job(next).DueAt, now.Add(time.Hour))
 	}},
 	{"a delay of a hundred years is not an overflow (pg-boss#389)", func(s *scene) {
-		id := s.enqueue(at(holdfast.MaxDelay))
+		id := s.enqueue(at(check.MaxDelay))
 		job := s.job(id)
-		same(s, "due", job.DueAt, job.AsOf.Add(holdfast.MaxDelay))
+		same(s, "due", job.DueAt, job.AsOf.Add(check.MaxDelay))
 		same(s, "promoted", s.promote(10), 0)
 	}},
 	{"an id that exists is refused, the error names it, and nothing of the call is written (river PR#1390, bullmq#458: ids are never reused)", func(s *scene) {
@@ -189,10 +191,10 @@ var enqueueLaws = []law{
 		same(s, "state", job.State, holdfast.Queued)
 	}},
 	{"a closed store refuses every call, and can be closed again", func(s *scene) {
-		store := s.Reopen()
-		s.must(store.Close())
-		_ = store.Close()
-		if _, err := store.Enqueue(s.ctx, []holdfast.Draft{draft()}); err == nil {
+		db := s.Reopen()
+		s.must(db.Close())
+		_ = db.Close()
+		if _, err := db.Enqueue(s.ctx, []holdfast.Draft{draft()}); err == nil {
 			s.Fatal("a closed store acknowledged a job")
 		}
 		s.expectJobs(0)
@@ -211,7 +213,7 @@ var enqueueLaws = []law{
 				s.expectError(err, holdfast.ErrNotFound)
 			}
 		}
-		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
+		same(s, "claimed", len(s.claimAs(store.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
 	}},
 	{"drafts of every sort have the same result in bulk as one by one (river#161)", func(s *scene) {
 		sorts := []func(*holdfast.Draft){
@@ -258,7 +260,7 @@ func traced(d holdfast.Draft) holdfast.Draft {
 func (s *scene) expectTraced(id holdfast.ID) {
 	s.Helper()
 	job := s.job(id)
-	list := s.jobs(holdfast.Filter{Limit: 200, Kind: job.Kind})
+	list := s.jobs(store.Filter{Limit: 200, Kind: job.Kind})
 	listed := list[slices.IndexFunc(list, func(j holdfast.Job) bool { return j.ID == id })]
 	same(s, "traces", []string{job.Trace, listed.Trace, s.history(id).Job.Trace}, []string{traceparent, traceparent, traceparent})
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const flaky = "print-FLAKY" // fingerprint of the failures of retries()
 
-func (s *scene) errorGroup(fingerprint string) holdfast.ErrorGroup {
+func (s *scene) errorGroup(fingerprint string) store.ErrorGroup {
 	s.Helper()
-	groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{Fingerprint: fingerprint})
+	groups, _, err := s.Store.ErrorGroups(s.ctx, store.ErrorFilter{Fingerprint: fingerprint})
 	s.must(err)
 	if len(groups) != 1 {
 		s.Fatalf("%d error groups have the fingerprint %s, want 1", len(groups), fingerprint)
@@ -28,13 +29,13 @@ func (s *scene) failFlaky(version string, change ...func(*holdfast.Draft)) {
 	s.settle(e)
 }
 
-func (s *scene) triage(t holdfast.Triage) {
+func (s *scene) triage(t store.Triage) {
 	s.Helper()
 	t.Fingerprint, t.Actor = flaky, "ada"
 	s.must(s.Store.Triage(s.ctx, t))
 }
 
-func (s *scene) expectStatus(want holdfast.Status) holdfast.ErrorGroup {
+func (s *scene) expectStatus(want store.Status) store.ErrorGroup {
 	s.Helper()
 	g := s.errorGroup(flaky)
 	same(s, "status", g.Status, want)
@@ -60,10 +61,10 @@ var errorGroupLaws = []law{
 		e = retries(s.start(func(d *holdfast.Draft) { d.Kind = "pdf" }), 24*time.Hour)
 		e.Version, e.Failure.Message, e.Failure.Code = "v1", "it broke differently", "OTHER"
 		s.settle(e)
-		same(s, "group", s.errorGroup(flaky), holdfast.ErrorGroup{
+		same(s, "group", s.errorGroup(flaky), store.ErrorGroup{
 			Fingerprint: flaky, Code: "FLAKY", Category: "test", Message: "it broke", Detail: "dial: no answer", Failures: 2, FirstSeen: first,
 			LastSeen: first.Add(2 * time.Hour), Kinds: []string{"mail", "pdf"}, Queues: []string{"default"}, Dependencies: []string{"gateway"},
-			Versions: []string{"v1", "v2"}, LastHour: 1, Last3Hours: 2, LastDay: 2, LastWeek: 2, Status: holdfast.Open,
+			Versions: []string{"v1", "v2"}, LastHour: 1, Last3Hours: 2, LastDay: 2, LastWeek: 2, Status: store.StatusOpen,
 		})
 		s.promote(10)
 		s.Advance(9 * 24 * time.Hour)
@@ -73,12 +74,12 @@ var errorGroupLaws = []law{
 	}},
 	{"every failed attempt counts, including crashes and the last one; a released attempt or one without fingerprint does not", func(s *scene) {
 		lease := s.start()
-		for _, change := range []func(*holdfast.Settlement){
-			func(*holdfast.Settlement) {},
-			func(e *holdfast.Settlement) { e.Charge = holdfast.ChargeCrash },
-			func(e *holdfast.Settlement) { e.Charge = holdfast.ChargeInterrupt },
-			func(e *holdfast.Settlement) { e.Failure.Fingerprint = "" },
-			func(e *holdfast.Settlement) { e.To, e.Delay, e.Charge = holdfast.Failed, 0, holdfast.ChargeNothing },
+		for _, change := range []func(*store.Settlement){
+			func(*store.Settlement) {},
+			func(e *store.Settlement) { e.Charge = store.ChargeCrash },
+			func(e *store.Settlement) { e.Charge = store.ChargeRelease },
+			func(e *store.Settlement) { e.Failure.Fingerprint = "" },
+			func(e *store.Settlement) { e.To, e.Delay, e.Charge = holdfast.Failed, 0, store.ChargeNone },
 		} {
 			e := retries(lease, 0)
 			change(&e)
@@ -95,14 +96,14 @@ var errorGroupLaws = []law{
 		s.Advance(longAgo)
 		s.settle(completes(s.reclaim()[0]))
 		s.expectError(s.trySettle(retries(lease, 0))[0], holdfast.ErrLeaseLost)
-		groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+		groups, _, err := s.Store.ErrorGroups(s.ctx, store.ErrorFilter{})
 		s.must(err)
 		same(s, "groups", len(groups), 0)
 	}},
 	{"failures that are settled together add up", func(s *scene) {
 		s.enqueueMany(40)
 		s.enqueueMany(40, func(d *holdfast.Draft) { d.Kind = "pdf" })
-		var all []holdfast.Settlement
+		var all []store.Settlement
 		for i, l := range s.claim(80) {
 			e := retries(l, time.Hour)
 			e.Failure.Fingerprint = fmt.Sprint("print-", i%3)
@@ -116,7 +117,7 @@ var errorGroupLaws = []law{
 		s.enqueueMany(96)
 		leases, stores := s.claim(96), s.handles()
 		together(12, func(i int) {
-			var all []holdfast.Settlement
+			var all []store.Settlement
 			for k, l := range leases[i*8 : i*8+8] {
 				e := retries(l, time.Hour)
 				e.Failure.Fingerprint = fmt.Sprint("print-", (k*(1-2*(i%2))+8)%8)
@@ -138,69 +139,69 @@ var errorGroupLaws = []law{
 	}},
 	{"a resolved error group that fails again has regressed, with one event", func(s *scene) {
 		s.failFlaky("")
-		s.triage(holdfast.Triage{Status: holdfast.Resolved, Reason: "fixed"})
-		g := s.expectStatus(holdfast.Resolved)
+		s.triage(store.Triage{Status: store.StatusResolved, Reason: "fixed"})
+		g := s.expectStatus(store.StatusResolved)
 		same(s, "actor and reason", []string{g.Actor, g.Reason}, []string{"ada", "fixed"})
 		s.failFlaky("v7")
 		s.failFlaky("v8")
-		same(s, "failures", s.expectStatus(holdfast.Regressed).Failures, 3)
+		same(s, "failures", s.expectStatus(store.StatusRegressed).Failures, 3)
 		same(s, "story", s.storyOf("error/"+flaky), []string{"ada resolved", "holdfast regressed"})
 	}},
 	{"an error group resolved in a version regresses only when that version fails", func(s *scene) {
 		s.failFlaky("v1")
-		s.triage(holdfast.Triage{Status: holdfast.Resolved, Version: "v2"})
+		s.triage(store.Triage{Status: store.StatusResolved, Version: "v2"})
 		s.failFlaky("v1")
 		s.failFlaky("")
-		same(s, "resolved in", s.expectStatus(holdfast.Resolved).ResolvedIn, "v2")
+		same(s, "resolved in", s.expectStatus(store.StatusResolved).ResolvedIn, "v2")
 		s.failFlaky("v2")
-		s.expectStatus(holdfast.Regressed)
+		s.expectStatus(store.StatusRegressed)
 	}},
 	{"an error group ignored until a count reopens with the failure that reaches it", func(s *scene) {
 		s.failFlaky("")
-		s.triage(holdfast.Triage{Status: holdfast.Ignored, Count: 2})
-		same(s, "until", s.expectStatus(holdfast.Ignored).UntilCount, 3)
+		s.triage(store.Triage{Status: store.StatusIgnored, Count: 2})
+		same(s, "until", s.expectStatus(store.StatusIgnored).UntilCount, 3)
 		s.failFlaky("")
-		s.expectStatus(holdfast.Ignored)
+		s.expectStatus(store.StatusIgnored)
 		s.failFlaky("")
-		s.expectStatus(holdfast.Open)
+		s.expectStatus(store.StatusOpen)
 		s.failFlaky("")
 		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
 	{"an error group ignored for a time is open afterwards, and the first failure after it records the event", func(s *scene) {
 		s.failFlaky("")
-		s.triage(holdfast.Triage{Status: holdfast.Ignored, For: time.Hour})
+		s.triage(store.Triage{Status: store.StatusIgnored, For: time.Hour})
 		s.Advance(time.Hour - time.Microsecond)
 		s.failFlaky("")
-		g := s.expectStatus(holdfast.Ignored)
+		g := s.expectStatus(store.StatusIgnored)
 		same(s, "until", g.Until, g.LastSeen.Add(time.Microsecond))
 		s.Advance(time.Microsecond)
-		s.expectStatus(holdfast.Open)
+		s.expectStatus(store.StatusOpen)
 		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored"})
 		s.failFlaky("")
-		s.expectStatus(holdfast.Open)
+		s.expectStatus(store.StatusOpen)
 		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
 	{"an error group that is ignored for good or acknowledged stays so", func(s *scene) {
 		s.failFlaky("")
-		for _, status := range []holdfast.Status{holdfast.Ignored, holdfast.Acknowledged, holdfast.Open} {
-			s.triage(holdfast.Triage{Status: status})
+		for _, status := range []store.Status{store.StatusIgnored, store.StatusAcknowledged, store.StatusOpen} {
+			s.triage(store.Triage{Status: status})
 			s.failFlaky("")
 			s.expectStatus(status)
 		}
 	}},
 	{"a note is recorded as an event and changes nothing else", func(s *scene) {
 		s.failFlaky("")
-		s.triage(holdfast.Triage{Status: holdfast.Acknowledged, Reason: "mine"})
+		s.triage(store.Triage{Status: store.StatusAcknowledged, Reason: "mine"})
 		before := s.errorGroup(flaky)
-		s.triage(holdfast.Triage{Reason: "it is the proxy again"})
+		s.triage(store.Triage{Reason: "it is the proxy again"})
 		same(s, "group", s.errorGroup(flaky), before)
 		same(s, "story", s.storyOf("error/"+flaky), []string{"ada acknowledged", "ada note"})
 		same(s, "note", s.events("error/" + flaky)[0].Reason, "it is the proxy again")
 	}},
 	{"triage of an unknown error group is not found, and invalid triage is refused", func(s *scene) {
-		s.expectError(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "never seen", Status: holdfast.Open, Actor: "ada"}), holdfast.ErrNotFound)
+		s.expectError(s.Store.Triage(s.ctx, store.Triage{Fingerprint: "never seen", Status: store.StatusOpen, Actor: "ada"}), holdfast.ErrNotFound)
 		s.failFlaky("")
-		for _, bad := range []holdfast.Triage{{Status: holdfast.Open}, {Status: holdfast.Regressed, Actor: "ada"}, {Actor: "ada"}, {Status: holdfast.Open, Count: 1, Actor: "ada"}} {
+		for _, bad := range []store.Triage{{Status: store.StatusOpen}, {Status: store.StatusRegressed, Actor: "ada"}, {Actor: "ada"}, {Status: store.StatusOpen, Count: 1, Actor: "ada"}} {
 			bad.Fingerprint = flaky
 			s.expectError(s.Store.Triage(s.ctx, bad), holdfast.ErrInvalid)
 		}
@@ -212,8 +213,8 @@ var errorGroupLaws = []law{
 			e := fails(s.start(func(d *holdfast.Draft) { d.Kind = []string{"mail", "pdf"}[i%2] }), fmt.Sprint("CODE", i))
 			s.settle(e)
 		}
-		s.must(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "print-CODE3", Status: holdfast.Acknowledged, Actor: "ada"}))
-		list := func(f holdfast.ErrorFilter) (codes string) {
+		s.must(s.Store.Triage(s.ctx, store.Triage{Fingerprint: "print-CODE3", Status: store.StatusAcknowledged, Actor: "ada"}))
+		list := func(f store.ErrorFilter) (codes string) {
 			s.Helper()
 			for {
 				groups, cursor, err := s.Store.ErrorGroups(s.ctx, f)
@@ -227,16 +228,16 @@ var errorGroupLaws = []law{
 			}
 		}
 		for _, c := range []struct {
-			filter holdfast.ErrorFilter
+			filter store.ErrorFilter
 			want   string
 		}{
-			{holdfast.ErrorFilter{}, "6543210"}, {holdfast.ErrorFilter{Limit: 2}, "6543210"}, {holdfast.ErrorFilter{Status: holdfast.Open, Limit: 4}, "654210"},
-			{holdfast.ErrorFilter{Code: "CODE2"}, "2"}, {holdfast.ErrorFilter{Kind: "pdf"}, "531"}, {holdfast.ErrorFilter{Kind: "pdf", Status: holdfast.Acknowledged}, "3"},
-			{holdfast.ErrorFilter{Fingerprint: "print-CODE5"}, "5"}, {holdfast.ErrorFilter{Fingerprint: "print-"}, ""},
+			{store.ErrorFilter{}, "6543210"}, {store.ErrorFilter{Limit: 2}, "6543210"}, {store.ErrorFilter{Status: store.StatusOpen, Limit: 4}, "654210"},
+			{store.ErrorFilter{Code: "CODE2"}, "2"}, {store.ErrorFilter{Kind: "pdf"}, "531"}, {store.ErrorFilter{Kind: "pdf", Status: store.StatusAcknowledged}, "3"},
+			{store.ErrorFilter{Fingerprint: "print-CODE5"}, "5"}, {store.ErrorFilter{Fingerprint: "print-"}, ""},
 		} {
 			same(s, fmt.Sprintf("error groups of %+v", c.filter), list(c.filter), c.want)
 		}
-		for _, bad := range []holdfast.ErrorFilter{{Limit: -1}, {Cursor: "nonsense!"}, {Status: "gone"}} {
+		for _, bad := range []store.ErrorFilter{{Limit: -1}, {Cursor: "nonsense!"}, {Status: "gone"}} {
 			_, _, err := s.Store.ErrorGroups(s.ctx, bad)
 			s.expectError(err, holdfast.ErrInvalid)
 		}
@@ -244,18 +245,18 @@ var errorGroupLaws = []law{
 }
 
 // failWithDeadline fails a job with a deadline for its next start.
-func (s *scene) failWithDeadline(within, delay time.Duration) holdfast.Lease {
+func (s *scene) failWithDeadline(within, delay time.Duration) store.Lease {
 	s.Helper()
 	lease := s.start()
 	e := retries(lease, delay)
-	e.Within = within
+	e.StartWithin = within
 	s.settle(e)
 	return lease
 }
 
 func (s *scene) expectBreach(want ...holdfast.ID) {
 	s.Helper()
-	got, err := s.Store.Breach(s.ctx, 100)
+	got, err := s.Store.MissedDeadlines(s.ctx, 100)
 	s.must(err)
 	same(s, "breaches", sorted(got...), sorted(want...))
 }
@@ -271,7 +272,7 @@ var deadlineLaws = []law{
 		s.expectBreach()
 		job := s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1})
 		same(s, "state", job.State, holdfast.Queued)
-		same(s, "events", s.history(lease.ID).Events, []holdfast.Event{{Job: lease.ID, At: job.AsOf, Name: "breach", Actor: "holdfast",
+		same(s, "events", s.history(lease.ID).Events, []store.Event{{Job: lease.ID, At: job.AsOf, Name: "breach", Actor: "holdfast",
 			Reason: "its next attempt did not start by " + by.Format(time.RFC3339), Token: 1, Generation: 1}})
 	}},
 	{"a start in time, or the end of the job, is no breach", func(s *scene) {
@@ -288,7 +289,7 @@ var deadlineLaws = []law{
 		s.failWithDeadline(time.Minute, 0)
 		lease := s.claimOne()
 		e := retries(lease, time.Hour)
-		e.Within = time.Minute // at the same time
+		e.StartWithin = time.Minute // at the same time
 		s.settle(e)
 		s.Advance(time.Minute)
 		s.expectBreach(lease.ID)
@@ -306,12 +307,12 @@ var deadlineLaws = []law{
 			all = append(all, s.failWithDeadline(time.Minute, time.Hour).ID)
 		}
 		s.Advance(time.Minute)
-		few, err := s.Store.Breach(s.ctx, 3)
+		few, err := s.Store.MissedDeadlines(s.ctx, 3)
 		s.must(err)
 		same(s, "the first few", len(few), 3)
 		stores, seen := s.handles(), &lockedCounts{}
 		together(6, func(i int) {
-			found, err := stores[i%3].Breach(s.ctx, 100)
+			found, err := stores[i%3].MissedDeadlines(s.ctx, 100)
 			if err != nil {
 				s.Errorf("breach: %v", err)
 			}
@@ -319,7 +320,7 @@ var deadlineLaws = []law{
 				seen.add(id.String())
 			}
 		})
-		found, err := s.Store.Breach(s.ctx, 100)
+		found, err := s.Store.MissedDeadlines(s.ctx, 100)
 		s.must(err)
 		same(s, "found, and how often at most", []int{len(seen.n) + len(found), seen.most()}, []int{9, 1})
 		for _, id := range all {
@@ -336,7 +337,7 @@ var deadlineLaws = []law{
 
 var experienceLaws = []law{
 	{"outcomes after failed attempts add up, by kind, code and number", func(s *scene) {
-		attempt := func(l holdfast.Lease, took time.Duration, e holdfast.Settlement) {
+		attempt := func(l store.Lease, took time.Duration, e store.Settlement) {
 			s.Helper()
 			s.Advance(took)
 			e.Took = took
@@ -352,25 +353,25 @@ var experienceLaws = []law{
 		attempt(b, 3*time.Second, fails(b, "BROKEN"))
 		c := s.start() // completes at once
 		attempt(c, time.Second, completes(c))
-		all, err := s.Store.Experience(s.ctx, time.Hour)
+		all, err := s.Store.RetryStats(s.ctx, time.Hour)
 		s.must(err)
-		got := map[string]holdfast.Experience{}
+		got := map[string]store.RetryStats{}
 		for _, e := range all {
 			got[fmt.Sprint(e.Kind, e.Code, e.Number)] = e
 		}
 		first := got["mail0"]
 		same(s, "first attempts", []int{len(all), first.Attempts, first.Complete}, []int{3, 3, 1})
-		same(s, "first failures", got["mailFLAKY1"], holdfast.Experience{Kind: "mail", Code: "FLAKY", Number: 1, Attempts: 2, Complete: 1, Again: 1,
+		same(s, "first failures", got["mailFLAKY1"], store.RetryStats{Kind: "mail", Code: "FLAKY", Number: 1, Attempts: 2, Complete: 1, Again: 1,
 			Took: 3 * time.Second, Wasted: 2 * time.Second})
-		same(s, "last failures", got["mailBROKEN2"], holdfast.Experience{Kind: "mail", Code: "BROKEN", Number: 2, Attempts: 1, GaveUp: 1,
+		same(s, "last failures", got["mailBROKEN2"], store.RetryStats{Kind: "mail", Code: "BROKEN", Number: 2, Attempts: 1, GaveUp: 1,
 			Took: 3 * time.Second, Wasted: 3 * time.Second})
 		s.Advance(2 * time.Hour)
-		none, err := s.Store.Experience(s.ctx, time.Hour)
+		none, err := s.Store.RetryStats(s.ctx, time.Hour)
 		s.must(err)
 		same(s, "of older jobs", len(none), 0)
 	}},
 	{"an empty store has no experience", func(s *scene) {
-		none, err := s.Store.Experience(s.ctx, time.Hour)
+		none, err := s.Store.RetryStats(s.ctx, time.Hour)
 		s.must(err)
 		same(s, "experience", len(none), 0)
 	}},

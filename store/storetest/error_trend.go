@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-func (s *scene) errorTrends(within, step time.Duration, fingerprints ...string) []holdfast.ErrorTrend {
+func (s *scene) errorTrends(within, step time.Duration, fingerprints ...string) []store.ErrorTrend {
 	s.Helper()
 	trends, err := s.Store.ErrorTrends(s.ctx, fingerprints, within, step)
 	s.must(err)
@@ -22,7 +23,7 @@ var errorTrendLaws = []law{
 		s.fail()
 		s.Advance(10 * time.Minute)
 		s.failFlaky("v1")
-		same(s, "every five minutes", s.errorTrends(16*time.Minute, 0, "print-BROKEN", flaky), []holdfast.ErrorTrend{
+		same(s, "every five minutes", s.errorTrends(16*time.Minute, 0, "print-BROKEN", flaky), []store.ErrorTrend{
 			{Fingerprint: "print-BROKEN", Failures: []int{0, 1, 0, 0}, Dead: 1, Failed: 1},
 			{Fingerprint: flaky, Failures: []int{2, 0, 0, 1}, Live: 3},
 		})
@@ -31,13 +32,13 @@ var errorTrendLaws = []law{
 	}},
 	{"unknown error groups have no steps", func(s *scene) {
 		s.fail()
-		same(s, "trends", s.errorTrends(time.Minute, 0, "unknown", "print-BROKEN", "' OR 1=1"), []holdfast.ErrorTrend{
+		same(s, "trends", s.errorTrends(time.Minute, 0, "unknown", "print-BROKEN", "' OR 1=1"), []store.ErrorTrend{
 			{Fingerprint: "unknown"}, {Fingerprint: "print-BROKEN", Failures: []int{1}, Dead: 1, Failed: 1}, {Fingerprint: "' OR 1=1"},
 		})
-		same(s, "of none", s.errorTrends(time.Hour, 0), []holdfast.ErrorTrend{})
+		same(s, "of none", s.errorTrends(time.Hour, 0), []store.ErrorTrend{})
 	}},
 	{"error trends count the outcomes of the jobs that failed with them", func(s *scene) {
-		var leases []holdfast.Lease
+		var leases []store.Lease
 		for range 6 {
 			leases = append(leases, s.start())
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // reopened is the same scene with a new handle: it has made no claim yet, and remembers no owner.
@@ -16,7 +17,7 @@ func (s *scene) reopened() *scene {
 }
 
 // byOwner counts jobs by their owner.
-func byOwner(leases []holdfast.Lease) map[string]int {
+func byOwner(leases []store.Lease) map[string]int {
 	shares := map[string]int{}
 	for _, l := range leases {
 		shares[l.Owner]++
@@ -32,7 +33,7 @@ func (s *scene) claimUntil(id holdfast.ID, limit, patience int) int {
 		if slices.Contains(ids(leases), id) {
 			return i + 1
 		}
-		var all []holdfast.Settlement
+		var all []store.Settlement
 		for _, l := range leases {
 			all = append(all, completes(l))
 		}
@@ -65,7 +66,7 @@ var fairLaws = []law{
 	{"owners also share over many claims of one job", func(s *scene) {
 		s.enqueueMany(40, owned("a"))
 		s.enqueueMany(40, owned("b"))
-		var leases []holdfast.Lease
+		var leases []store.Lease
 		for range 40 {
 			leases = append(leases, s.claimOne())
 		}
@@ -87,9 +88,9 @@ var fairLaws = []law{
 		other, queue := s.Reopen(), "shared-"+holdfast.NewID().String()
 		s.enqueueMany(40, func(d *holdfast.Draft) { d.Queue = queue })
 		shares := func() map[string]int {
-			leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Start: 10, Queues: []string{queue}})
+			leases := s.claimAs(store.Claim{Worker: "w", Limit: 10, Start: 10, Queues: []string{queue}})
 			for _, l := range leases {
-				s.settle(releases(l, holdfast.ChargeInterrupt, 0))
+				s.settle(releases(l, store.ChargeRelease, 0))
 			}
 			return byOwner(leases)
 		}
@@ -106,7 +107,7 @@ var fairLaws = []law{
 		}
 	}},
 	{"weights of three to one give shares of three to one", func(s *scene) {
-		s.must(s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "share", Name: "heavy", Body: raw(`{"weight": 3}`)}}}))
+		s.must(s.Store.Apply(s.ctx, store.Change{Records: []store.Record{{Namespace: "share", Name: "heavy", Body: raw(`{"weight": 3}`)}}}))
 		s.enqueueMany(400, owned("heavy"))
 		s.enqueueMany(400, owned("light"))
 		other := s.reopened()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Fault makes one call of a [Faulty] store fail, or every call from one on.
@@ -27,7 +28,7 @@ type Boundary struct {
 // Faulty is a store that fails on demand. Reads (the Inspector, the Analyst, Group and the lists) never fail, so that a test can see the effect of
 // its faults; reads that others act upon (Records, Feed, Artifacts) do. It is safe for concurrent use.
 type Faulty struct {
-	holdfast.Store
+	store.Store
 	// Crash, when set, is called at every boundary before any fault is considered. It may end the process or the goroutine.
 	// Set it before the store is used.
 	Crash func(Boundary)
@@ -40,8 +41,8 @@ type Faulty struct {
 }
 
 // NewFaulty wraps a store. Without faults it behaves like the store.
-func NewFaulty(store holdfast.Store, faults ...Fault) *Faulty {
-	f := &Faulty{Store: store, counts: map[string]int{}}
+func NewFaulty(db store.Store, faults ...Fault) *Faulty {
+	f := &Faulty{Store: db, counts: map[string]int{}}
 	f.Plan(faults...)
 	return f
 }
@@ -123,7 +124,7 @@ func (f *Fault) error(verb string) error {
 	if f.After {
 		side = "after"
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store was made to fail " + side + " " + verb}
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the store was made to fail " + side + " " + verb}
 }
 
 // ask makes one call that returns a value. A failed call returns the zero value, as with a lost connection.
@@ -145,129 +146,129 @@ func (f *Faulty) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfa
 	return ask(f, "Enqueue", func() ([]holdfast.Receipt, error) { return f.Store.Enqueue(ctx, drafts) })
 }
 
-func (f *Faulty) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return ask(f, "Claim", func() ([]holdfast.Lease, error) { return f.Store.Claim(ctx, c) })
+func (f *Faulty) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return ask(f, "Claim", func() ([]store.Lease, error) { return f.Store.Claim(ctx, c) })
 }
 
-func (f *Faulty) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
-	return ask(f, "Renew", func() (holdfast.Renewed, error) { return f.Store.Renew(ctx, renewals, lease) })
+func (f *Faulty) Renew(ctx context.Context, renewals []store.Renewal, lease time.Duration) (store.RenewResult, error) {
+	return ask(f, "Renew", func() (store.RenewResult, error) { return f.Store.Renew(ctx, renewals, lease) })
 }
 
-func (f *Faulty) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (f *Faulty) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	return ask(f, "Settle", func() ([]error, error) { return f.Store.Settle(ctx, settlements) })
 }
 
-func (f *Faulty) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
+func (f *Faulty) Note(ctx context.Context, notes []store.Note) ([]error, error) {
 	return ask(f, "Note", func() ([]error, error) { return f.Store.Note(ctx, notes) })
 }
 
-func (f *Faulty) Present(ctx context.Context, p holdfast.Presence) error {
-	return f.do("Present", func() error { return f.Store.Present(ctx, p) })
+func (f *Faulty) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
+	return f.do("ReportWorker", func() error { return f.Store.ReportWorker(ctx, p) })
 }
 
-func (f *Faulty) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
-	return ask(f, "Await", func() (holdfast.Wake, error) { return f.Store.Await(ctx, queues, patience) })
+func (f *Faulty) Await(ctx context.Context, queues []string, patience time.Duration) (store.Wake, error) {
+	return ask(f, "Await", func() (store.Wake, error) { return f.Store.Await(ctx, queues, patience) })
 }
 
 func (f *Faulty) Promote(ctx context.Context, limit int) (int, error) {
 	return ask(f, "Promote", func() (int, error) { return f.Store.Promote(ctx, limit) })
 }
 
-func (f *Faulty) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return ask(f, "Reclaim", func() ([]holdfast.Lease, error) { return f.Store.Reclaim(ctx, c) })
+func (f *Faulty) Reclaim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return ask(f, "Reclaim", func() ([]store.Lease, error) { return f.Store.Reclaim(ctx, c) })
 }
 
-func (f *Faulty) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	return ask(f, "Expire", func() ([]holdfast.Lease, error) { return f.Store.Expire(ctx, c) })
+func (f *Faulty) Expire(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+	return ask(f, "Expire", func() ([]store.Lease, error) { return f.Store.Expire(ctx, c) })
 }
 
-func (f *Faulty) Retry(ctx context.Context, i holdfast.Intervention) (int, error) {
+func (f *Faulty) Retry(ctx context.Context, i store.Intervention) (int, error) {
 	return ask(f, "Retry", func() (int, error) { return f.Store.Retry(ctx, i) })
 }
 
-func (f *Faulty) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error) {
+func (f *Faulty) Cancel(ctx context.Context, i store.Intervention) (holdfast.State, error) {
 	return ask(f, "Cancel", func() (holdfast.State, error) { return f.Store.Cancel(ctx, i) })
 }
 
-func (f *Faulty) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+func (f *Faulty) Edit(ctx context.Context, e store.Edit) (job holdfast.Job, err error) {
 	err = f.do("Edit", func() error { job, err = f.Store.Edit(ctx, e); return err })
 	return job, err
 }
 
-func (f *Faulty) Discard(ctx context.Context, i holdfast.Intervention) error {
+func (f *Faulty) Discard(ctx context.Context, i store.Intervention) error {
 	return f.do("Discard", func() error { return f.Store.Discard(ctx, i) })
 }
 
-func (f *Faulty) Pause(ctx context.Context, h holdfast.Hold) error {
+func (f *Faulty) Pause(ctx context.Context, h store.Hold) error {
 	return f.do("Pause", func() error { return f.Store.Pause(ctx, h) })
 }
 
-func (f *Faulty) Resume(ctx context.Context, h holdfast.Hold) error {
+func (f *Faulty) Resume(ctx context.Context, h store.Hold) error {
 	return f.do("Resume", func() error { return f.Store.Resume(ctx, h) })
 }
 
-func (f *Faulty) Triage(ctx context.Context, t holdfast.Triage) error {
+func (f *Faulty) Triage(ctx context.Context, t store.Triage) error {
 	return f.do("Triage", func() error { return f.Store.Triage(ctx, t) })
 }
 
-func (f *Faulty) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
-	return ask(f, "Breach", func() ([]holdfast.ID, error) { return f.Store.Breach(ctx, limit) })
+func (f *Faulty) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID, error) {
+	return ask(f, "MissedDeadlines", func() ([]holdfast.ID, error) { return f.Store.MissedDeadlines(ctx, limit) })
 }
 
-func (f *Faulty) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
-	return ask(f, "Records", func() ([]holdfast.Record, error) { return f.Store.Records(ctx, room) })
+func (f *Faulty) Records(ctx context.Context, room string) ([]store.Record, error) {
+	return ask(f, "Records", func() ([]store.Record, error) { return f.Store.Records(ctx, room) })
 }
 
-func (f *Faulty) Keep(ctx context.Context, c holdfast.Change) error {
-	return f.do("Keep", func() error { return f.Store.Keep(ctx, c) })
+func (f *Faulty) Apply(ctx context.Context, c store.Change) error {
+	return f.do("Apply", func() error { return f.Store.Apply(ctx, c) })
 }
 
-func (f *Faulty) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+func (f *Faulty) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 	return ask(f, "Redrive", func() ([]error, error) { return f.Store.Redrive(ctx, r) })
 }
 
-func (f *Faulty) Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error) {
-	return ask(f, "Redriven", func() (holdfast.Tally, error) { return f.Store.Redriven(ctx, redrive) })
+func (f *Faulty) Redriven(ctx context.Context, redrive holdfast.ID) (store.RedriveCounts, error) {
+	return ask(f, "Redriven", func() (store.RedriveCounts, error) { return f.Store.Redriven(ctx, redrive) })
 }
 
-func (f *Faulty) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
-	return ask(f, "Gather", func() (holdfast.Group, error) { return f.Store.Gather(ctx, g) })
+func (f *Faulty) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return ask(f, "CreateGroup", func() (holdfast.Group, error) { return f.Store.CreateGroup(ctx, g) })
 }
 
-func (f *Faulty) Seal(ctx context.Context, group holdfast.ID) error {
-	return f.do("Seal", func() error { return f.Store.Seal(ctx, group) })
+func (f *Faulty) SealGroup(ctx context.Context, group holdfast.ID) error {
+	return f.do("SealGroup", func() error { return f.Store.SealGroup(ctx, group) })
 }
 
-func (f *Faulty) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {
+func (f *Faulty) RetryGroup(ctx context.Context, i store.Intervention) (int, error) {
 	return ask(f, "RetryGroup", func() (int, error) { return f.Store.RetryGroup(ctx, i) })
 }
 
-func (f *Faulty) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+func (f *Faulty) CancelGroup(ctx context.Context, i store.Intervention) error {
 	return f.do("CancelGroup", func() error { return f.Store.CancelGroup(ctx, i) })
 }
 
-func (f *Faulty) Conclude(ctx context.Context, limit int) (int, error) {
-	return ask(f, "Conclude", func() (int, error) { return f.Store.Conclude(ctx, limit) })
+func (f *Faulty) AdvanceGroups(ctx context.Context, limit int) (int, error) {
+	return ask(f, "AdvanceGroups", func() (int, error) { return f.Store.AdvanceGroups(ctx, limit) })
 }
 
 func (f *Faulty) Sequence(ctx context.Context, limit int) (int, error) {
 	return ask(f, "Sequence", func() (int, error) { return f.Store.Sequence(ctx, limit) })
 }
 
-func (f *Faulty) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
-	return ask(f, "Feed", func() (holdfast.Feed, error) { return f.Store.Feed(ctx, after, limit) })
+func (f *Faulty) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
+	return ask(f, "Feed", func() (store.Feed, error) { return f.Store.Feed(ctx, after, limit) })
 }
 
-func (f *Faulty) Purge(ctx context.Context, p holdfast.Purge) (holdfast.Purged, error) {
-	return ask(f, "Purge", func() (holdfast.Purged, error) { return f.Store.Purge(ctx, p) })
+func (f *Faulty) Purge(ctx context.Context, p store.Purge) (store.PurgeResult, error) {
+	return ask(f, "Purge", func() (store.PurgeResult, error) { return f.Store.Purge(ctx, p) })
 }
 
-func (f *Faulty) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error) {
-	return ask(f, "Forget", func() (int, error) { return f.Store.Forget(ctx, shelf, older, limit) })
+func (f *Faulty) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (int, error) {
+	return ask(f, "DeleteHistory", func() (int, error) { return f.Store.DeleteHistory(ctx, shelf, older, limit) })
 }
 
-func (f *Faulty) Artifacts(ctx context.Context, a holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
-	return ask(f, "Artifacts", func() ([]holdfast.Artifact, error) { return f.Store.Artifacts(ctx, a) })
+func (f *Faulty) Artifacts(ctx context.Context, a store.ArtifactFilter) ([]store.Artifact, error) {
+	return ask(f, "Artifacts", func() ([]store.Artifact, error) { return f.Store.Artifacts(ctx, a) })
 }
 
 // In counts calls in a caller's transaction under the same names.
@@ -282,10 +283,10 @@ func (e *faultyEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) (
 	return ask(e.f, "Enqueue", func() ([]holdfast.Receipt, error) { return e.to.Enqueue(ctx, drafts) })
 }
 
-func (e *faultyEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
-	return ask(e.f, "Gather", func() (holdfast.Group, error) { return e.to.Gather(ctx, g) })
+func (e *faultyEnqueuer) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return ask(e.f, "CreateGroup", func() (holdfast.Group, error) { return e.to.CreateGroup(ctx, g) })
 }
 
-func (e *faultyEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
-	return e.f.do("Seal", func() error { return e.to.Seal(ctx, group) })
+func (e *faultyEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
+	return e.f.do("SealGroup", func() error { return e.to.SealGroup(ctx, group) })
 }

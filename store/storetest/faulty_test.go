@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // counter is a store that implements only Promote and Await; it counts the calls that reach it.
 type counter struct {
-	holdfast.Store
+	store.Store
 	reached int
 }
 
@@ -51,10 +52,10 @@ func TestAFaultStrikesTheCallItNames(t *testing.T) {
 		{"beyond the last call", Fault{N: 5}, nil, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store := &counter{}
-			f := NewFaulty(store, c.fault)
+			db := &counter{}
+			f := NewFaulty(db, c.fault)
 			same(t, "failed calls", promoteTimes(t, f, 4), c.failed)
-			same(t, "calls that reached the store", store.reached, c.reached)
+			same(t, "calls that reached the store", db.reached, c.reached)
 			same(t, "faults fired", f.Fired(), len(c.failed))
 			same(t, "calls", []int{f.Calls(""), f.Calls("Promote"), f.Calls("Claim")}, []int{4, 4, 0})
 		})
@@ -85,8 +86,8 @@ var questions = []string{"Group", "Groups", "Tombstones", "PurgeCounts"}
 func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {
 	f := NewFaulty(nil, Fault{Always: true}, Fault{Verb: "Await", Always: true})
 	for _, role := range []reflect.Type{
-		reflect.TypeFor[holdfast.Enqueuer](), reflect.TypeFor[holdfast.Worker](), reflect.TypeFor[holdfast.Keeper](), reflect.TypeFor[holdfast.Operator](),
-		reflect.TypeFor[holdfast.Grouper](), reflect.TypeFor[holdfast.Historian](),
+		reflect.TypeFor[holdfast.Enqueuer](), reflect.TypeFor[store.Claimer](), reflect.TypeFor[store.Maintainer](), reflect.TypeFor[store.Operator](),
+		reflect.TypeFor[store.Grouper](), reflect.TypeFor[store.Archiver](),
 	} {
 		for i := range role.NumMethod() {
 			name := role.Method(i).Name

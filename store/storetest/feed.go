@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var feedLaws = []law{
@@ -25,14 +26,14 @@ var feedLaws = []law{
 		s.cancel(asked.ID)
 		s.settle(completes(asked))
 		unstarted := s.enqueue()
-		s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})
+		s.claimAs(store.Claim{Worker: "w", Limit: 1})
 		s.Advance(longAgo)
 		s.reclaim()
 		s.settle(completes(s.claimOne()))
 		late := s.enqueue(expiresIn(time.Minute))
 		s.Advance(time.Minute)
 		expired := fails(s.expire()[0], "JOB_EXPIRED")
-		expired.Charge = holdfast.ChargeNothing
+		expired.Charge = store.ChargeNone
 		s.settle(expired)
 		group := s.gather()
 		first := s.enqueue(in(group))
@@ -54,11 +55,11 @@ var feedLaws = []law{
 	{"an event without a listener is not written, whatever others listen for", func(s *scene) {
 		s.settle(completes(s.start()))
 		same(s, "events without a listener", len(s.feed(0)), 0)
-		s.listen(holdfast.EventFailed, holdfast.EventQueued)
+		s.listen(store.EventFailed, store.EventQueued)
 		s.settle(completes(s.start()))
 		s.fail()
 		same(s, "events", eventNames(s.feed(0)), []string{"queued", "queued", "failed"})
-		s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "other", Events: []string{"complete"}}}})
+		s.keep(store.Change{Listen: []store.Listener{{Name: "other", Events: []string{"complete"}}}})
 		s.listen()
 		s.settle(completes(s.start()))
 		s.fail()
@@ -73,7 +74,7 @@ var feedLaws = []law{
 		_, err = other.Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.must(err)
 		s.settle(completes(s.claimOne()))
-		s.must(other.Keep(s.ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "reader"}}}))
+		s.must(other.Apply(s.ctx, store.Change{Listen: []store.Listener{{Name: "reader"}}}))
 		s.settle(completes(s.claimOne()))
 		same(s, "events", eventNames(s.feed(0)), []string{"queued", "complete"})
 	}},
@@ -134,17 +135,17 @@ func (s *scene) runThroughStates() holdfast.ID {
 	s.Helper()
 	lease := s.start()
 	s.settle(retries(lease, 0))
-	s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, 0))
+	s.settle(releases(s.claimOne(), store.ChargeRelease, 0))
 	s.claimOne()
 	s.Advance(longAgo)
-	s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
+	s.settle(releases(s.reclaim()[0], store.ChargeCrash, 0))
 	s.settle(fails(s.claimOne(), "BROKEN"))
 	s.retry(lease.ID)
 	s.settle(completes(s.claimOne()))
 	return lease.ID
 }
 
-func eventNames(events []holdfast.Event) (names []string) {
+func eventNames(events []store.Event) (names []string) {
 	for _, e := range events {
 		names = append(names, e.Name)
 	}
@@ -152,7 +153,7 @@ func eventNames(events []holdfast.Event) (names []string) {
 }
 
 // readBy numbers and reads everything, limit events at a time.
-func (s *scene) readBy(limit int) []holdfast.Event {
+func (s *scene) readBy(limit int) []store.Event {
 	s.Helper()
 	s.must(sequenceOn(s, s.Store))
 	return read(s, s.Store, 0, limit)
@@ -185,7 +186,7 @@ func fieldsOfEvents(s *scene) {
 	good := completes(lease)
 	good.Took = 3 * time.Second
 	s.settle(good)
-	var told []holdfast.Event
+	var told []store.Event
 	for _, e := range s.feed(0) {
 		if e.Job == id {
 			e.Seq = 0
@@ -193,30 +194,30 @@ func fieldsOfEvents(s *scene) {
 		}
 	}
 	same(s, "events", eventNames(told), []string{"queued", "processing", "retry", "processing", "failed", "manual retry", "processing", "complete"})
-	base := holdfast.Event{Job: id, Kind: "pdf", Queue: "default", Owner: "acme", Group: group, Generation: 1}
-	of := func(name string, at time.Duration, token int, change func(*holdfast.Event)) holdfast.Event {
+	base := store.Event{Job: id, Kind: "pdf", Queue: "default", Owner: "acme", Group: group, Generation: 1}
+	of := func(name string, at time.Duration, token int, change func(*store.Event)) store.Event {
 		e := base
 		e.Name, e.At, e.Token = name, begun.Add(at), token
 		change(&e)
 		return e
 	}
-	nothing := func(*holdfast.Event) {}
-	same(s, "events", told, []holdfast.Event{
+	nothing := func(*store.Event) {}
+	same(s, "events", told, []store.Event{
 		of("queued", 0, 0, nothing),
 		of("processing", 0, 1, nothing),
-		of("retry", time.Second, 1, func(e *holdfast.Event) {
+		of("retry", time.Second, 1, func(e *store.Event) {
 			e.Attempt, e.Took, e.DueAt = 1, time.Second, begun.Add(time.Second+time.Minute)
 			e.Code, e.Message, e.Context = "FLAKY", "it broke", map[string]string{"http_status": "503"}
 		}),
 		of("processing", time.Second+time.Minute, 2, nothing),
-		of("failed", 3*time.Second+time.Minute, 2, func(e *holdfast.Event) {
+		of("failed", 3*time.Second+time.Minute, 2, func(e *store.Event) {
 			e.Attempt, e.Took, e.Code, e.Message = 2, 2*time.Second, "BROKEN", "it broke"
 		}),
-		of("manual retry", 3*time.Second+time.Minute, 2, func(e *holdfast.Event) {
+		of("manual retry", 3*time.Second+time.Minute, 2, func(e *store.Event) {
 			e.Actor, e.Reason, e.Request, e.Generation = "ada", "because", "req-7", 2
 		}),
-		of("processing", 3*time.Second+time.Minute, 3, func(e *holdfast.Event) { e.Generation = told[6].Generation }),
-		of("complete", 6*time.Second+time.Minute, 3, func(e *holdfast.Event) {
+		of("processing", 3*time.Second+time.Minute, 3, func(e *store.Event) { e.Generation = told[6].Generation }),
+		of("complete", 6*time.Second+time.Minute, 3, func(e *store.Event) {
 			e.Took, e.Generation, e.Attempt = 3*time.Second, 2, told[7].Attempt
 		}),
 	})
@@ -243,7 +244,7 @@ var readerLaws = []law{
 		s.listen("*")
 		empty, err := s.Store.Feed(s.ctx, 0, 10)
 		s.must(err)
-		same(s, "empty", empty, holdfast.Feed{})
+		same(s, "empty", empty, store.Feed{})
 		s.enqueueMany(3)
 		s.feed(0)
 		f, err := s.Store.Feed(s.ctx, 1, 1)
@@ -267,13 +268,13 @@ var readerLaws = []law{
 		i := by(lease.ID)
 		i.Request = "req-9"
 		s.must(s.Store.Discard(s.ctx, i))
-		s.keep(holdfast.Change{Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
+		s.keep(store.Change{Events: []store.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
 		group, _ := s.sealedGroup(0, func(g *holdfast.Group) { g.Owner = "zeta" })
 		s.conclude()
 		told := s.feed(0)
 		now := told[0].At
 		told[2].Reason = ""
-		same(s, "events", told, []holdfast.Event{
+		same(s, "events", told, []store.Event{
 			{Seq: 1, Job: lease.ID, At: now, Name: "discard", Actor: "ada", Reason: "because", Request: "req-9", Token: 1, Generation: 1, Kind: "mail", Queue: "default", Owner: "acme"},
 			{Seq: 2, Subject: "breaker/gateway", At: now, Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"},
 			{Seq: 3, Subject: "group/" + group.String(), Group: group, Owner: "zeta", At: now, Name: "ready", Actor: "holdfast", Generation: 1},
@@ -288,7 +289,7 @@ var readerLaws = []law{
 			s.Advance(time.Hour)
 		}
 		s.conclude()
-		n, err := s.Store.Forget(s.ctx, holdfast.ShelfFeed, 150*time.Minute, 1000)
+		n, err := s.Store.DeleteHistory(s.ctx, store.HistoryFeed, 150*time.Minute, 1000)
 		s.must(err)
 		if n == 0 {
 			s.Fatal("nothing was forgotten")
@@ -304,7 +305,7 @@ var readerLaws = []law{
 		s.listen("queued")
 		stores := s.handles()
 		var written atomic.Bool
-		var told []holdfast.Event
+		var told []store.Event
 		together(5, func(i int) {
 			if i > 0 {
 				s.writeMany(stores[i%3])
@@ -331,20 +332,20 @@ var readerLaws = []law{
 }
 
 // writeMany enqueues three jobs at a time.
-func (s *scene) writeMany(store holdfast.Store) {
+func (s *scene) writeMany(db store.Store) {
 	for range 30 {
-		if _, err := store.Enqueue(s.ctx, []holdfast.Draft{draft(), draft(), draft()}); err != nil {
+		if _, err := db.Enqueue(s.ctx, []holdfast.Draft{draft(), draft(), draft()}); err != nil {
 			s.Errorf("enqueue: %v", err)
 		}
 	}
 }
 
 // readSome numbers events and reads a few new ones.
-func (s *scene) readSome(store holdfast.Store, after int64) []holdfast.Event {
-	if _, err := store.Sequence(s.ctx, 10); err != nil {
+func (s *scene) readSome(db store.Store, after int64) []store.Event {
+	if _, err := db.Sequence(s.ctx, 10); err != nil {
 		s.Errorf("sequence: %v", err)
 	}
-	f, err := store.Feed(s.ctx, after, 10)
+	f, err := db.Feed(s.ctx, after, 10)
 	if err != nil {
 		s.Errorf("feed: %v", err)
 	}

@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var fenceLaws = []law{
 	{"a worker whose lease was lost cannot complete the next attempt (river v0.50: fenced by state only)", func(s *scene) {
 		zombie := s.start()
 		s.Advance(longAgo)
-		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
-		owner := s.claimAs(holdfast.Claim{Worker: "w2", Limit: 1, Start: 1})[0]
-		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), ends(zombie, holdfast.Cancelled)} {
+		s.settle(releases(s.reclaim()[0], store.ChargeCrash, 0))
+		owner := s.claimAs(store.Claim{Worker: "w2", Limit: 1, Start: 1})[0]
+		for _, e := range []store.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), ends(zombie, holdfast.Cancelled)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
 			job := s.expectCounts(zombie.ID, [5]int{3, 0, 1, 0, 1})
 			same(s, "holder", job.Worker, "w2")
@@ -32,7 +33,7 @@ var fenceLaws = []law{
 	{"batch, job and token must all match the lease", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		a, b := s.claimOne(), s.claimOne()
-		forged := []holdfast.Settlement{completes(a), completes(a), completes(a), completes(a), completes(a)}
+		forged := []store.Settlement{completes(a), completes(a), completes(a), completes(a), completes(a)}
 		forged[0].Token++
 		forged[1].Token--
 		forged[2].Batch = b.Batch
@@ -45,11 +46,11 @@ var fenceLaws = []law{
 		s.expectState(b.ID, holdfast.Processing)
 	}},
 	{"a settlement whose answer was lost can be repeated, whatever its result", func(s *scene) {
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{
-			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
-			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
-			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
-			func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, time.Hour) },
+		for _, say := range []func(store.Lease) store.Settlement{
+			completes, func(l store.Lease) store.Settlement { return fails(l, "BROKEN") },
+			func(l store.Lease) store.Settlement { return ends(l, holdfast.Cancelled) },
+			func(l store.Lease) store.Settlement { return retries(l, time.Hour) },
+			func(l store.Lease) store.Settlement { return releases(l, store.ChargeRelease, time.Hour) },
 		} {
 			lease := s.start()
 			s.settle(say(lease))
@@ -96,17 +97,17 @@ var fenceLaws = []law{
 		same(s, "due", job.DueAt, job.AsOf.Add(time.Hour))
 	}},
 	{"a settlement of a job that never existed is ErrLeaseLost and leaves nothing", func(s *scene) {
-		ghost := holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Token: 1}, Batch: holdfast.NewID()}
+		ghost := store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Token: 1}, Batch: holdfast.NewID()}
 		s.expectError(s.trySettle(completes(ghost))[0], holdfast.ErrLeaseLost)
 		_, err := s.Store.History(s.ctx, ghost.ID)
 		s.expectError(err, holdfast.ErrNotFound)
 	}},
 	{"a worker that never started a job cannot settle it after it was returned (its token is outdated)", func(s *scene) {
 		s.enqueue()
-		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
+		lease := s.claimAs(store.Claim{Worker: "w", Limit: 1})[0]
 		s.Advance(longAgo)
 		same(s, "reclaimed", len(s.reclaim()), 0)
-		for _, e := range []holdfast.Settlement{completes(lease), releases(lease, holdfast.ChargeInterrupt, 0)} {
+		for _, e := range []store.Settlement{completes(lease), releases(lease, store.ChargeRelease, 0)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
 		}
 		s.expectCounts(lease.ID, [5]int{2, 0, 0, 1, 1})

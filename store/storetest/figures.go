@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Figures checks that the reads for metrics, health and pages touch as many blocks with 320,000 jobs as with 160,000: at most 1.2 times as many, with
@@ -13,7 +13,7 @@ import (
 // rest half complete and half failed.
 func Figures(t *testing.T, m *BlockMeter, load func(from, to int)) {
 	read := func() int {
-		return m.Run(func(s holdfast.Store) {
+		return m.Run(func(s store.Store) {
 			depths, err := s.Depths(context.Background())
 			if err != nil {
 				t.Fatal(err)

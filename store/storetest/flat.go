@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A BlockMeter counts the blocks of a database (PostgreSQL) or the pages of a file (SQLite) that a store touches, in memory or on disk.
 type BlockMeter struct {
 	// Run opens a store, runs work on it, closes it and returns the number of blocks that it touched.
-	Run func(work func(holdfast.Store)) int
+	Run func(work func(store.Store)) int
 	// Load inserts jobs with SQL.
 	Load func(Load)
 	// Analyze makes the database collect statistics, after a vacuum if it has one, as autovacuum does in production.
@@ -78,8 +79,8 @@ func Flat(t *testing.T, m *BlockMeter) {
 type flat struct {
 	testing.TB
 	*BlockMeter
-	store holdfast.Store
-	held  map[string][]holdfast.Lease
+	store store.Store
+	held  map[string][]store.Lease
 	jobs  map[string][]holdfast.ID
 }
 
@@ -124,8 +125,8 @@ func firstAbove(base, got []int) int {
 // measure runs every operation once, each on a store of its own, and returns the blocks that each touched. It prepares what the operations need
 // before, and removes what they leave.
 func (f *flat) measure() []int {
-	f.held, f.jobs = map[string][]holdfast.Lease{}, map[string][]holdfast.ID{}
-	f.Run(func(s holdfast.Store) {
+	f.held, f.jobs = map[string][]store.Lease{}, map[string][]holdfast.ID{}
+	f.Run(func(s store.Store) {
 		f.store = s
 		for _, op := range flatOperations {
 			if op.prepare != nil {
@@ -139,15 +140,15 @@ func (f *flat) measure() []int {
 	}
 	blocks := make([]int, len(flatOperations))
 	for i, op := range flatOperations {
-		blocks[i] = f.Run(func(s holdfast.Store) { f.store = s; op.run(f) })
+		blocks[i] = f.Run(func(s store.Store) { f.store = s; op.run(f) })
 	}
-	f.Run(func(s holdfast.Store) { f.store = s; f.clear() })
+	f.Run(func(s store.Store) { f.store = s; f.clear() })
 	return blocks
 }
 
 // follow numbers the feed and concludes groups to its end.
 func (f *flat) follow() {
-	for _, duty := range []func(context.Context, int) (int, error){f.store.Sequence, f.store.Conclude} {
+	for _, duty := range []func(context.Context, int) (int, error){f.store.Sequence, f.store.AdvanceGroups} {
 		for n := 1; n > 0; {
 			var err error
 			n, err = duty(context.Background(), 10_000)
@@ -158,17 +159,17 @@ func (f *flat) follow() {
 
 // settleDown enqueues the jobs that are ahead of a backlog, and places the hold on the queue "held". Half of the jobs fail and are redriven, so that
 // the index trees of failures and interventions have two levels from the beginning.
-func (f *flat) settleDown(s holdfast.Store) {
-	f.store, f.jobs, f.held = s, map[string][]holdfast.ID{}, map[string][]holdfast.Lease{}
+func (f *flat) settleDown(s store.Store) {
+	f.store, f.jobs, f.held = s, map[string][]holdfast.ID{}, map[string][]store.Lease{}
 	for range 4 {
 		f.put("settled", 500)
-		f.held["settled"] = f.claim("settled", 500, holdfast.Claim{})
+		f.held["settled"] = f.claim("settled", 500, store.Claim{})
 		f.settle("settled", broken)
-		_, err := s.Redrive(context.Background(), holdfast.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["settled"], Actor: "ada", Reason: "mended"})
+		_, err := s.Redrive(context.Background(), store.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["settled"], Actor: "ada", Reason: "mended"})
 		f.ok(err)
 		delete(f.jobs, "settled")
 	}
 	f.put("settled", 2000)
 	f.follow()
-	f.hold(holdfast.Hold{Queue: "held"})
+	f.hold(store.Hold{Queue: "held"})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // kindsFactor is how much more two hundred kinds in one queue may cost a claim than one kind.
@@ -14,9 +15,9 @@ const kindsFactor = 1.1
 // all of them pays little more, whether jobs of one or of all are ready. It compares the claims after the first few, by which a store has learned the
 // number of lanes.
 func Kinds(t *testing.T, m *BlockMeter) {
-	f := &flat{TB: t, BlockMeter: m, jobs: map[string][]holdfast.ID{}, held: map[string][]holdfast.Lease{}}
+	f := &flat{TB: t, BlockMeter: m, jobs: map[string][]holdfast.ID{}, held: map[string][]store.Lease{}}
 	all, one := kindNames(200), []string{"kind-7"}
-	m.Run(func(s holdfast.Store) {
+	m.Run(func(s store.Store) {
 		f.store = s
 		for _, kind := range all {
 			f.put("crowded", 2, ofKind(kind))
@@ -27,25 +28,25 @@ func Kinds(t *testing.T, m *BlockMeter) {
 				f.put("full", 1, ofKind(kind))
 			}
 		}
-		f.held["idle"] = f.claim("idle", len(all), holdfast.Claim{})
+		f.held["idle"] = f.claim("idle", len(all), store.Claim{})
 		f.settle("idle", completes)
 		for _, queue := range []string{"alone", "crowded", "idle"} {
 			f.put(queue, 4000, ofKind(one[0]))
 		}
 	})
 	m.Analyze()
-	base := f.perClaims("alone", holdfast.Claim{Kinds: one})
+	base := f.perClaims("alone", store.Claim{Kinds: one})
 	for _, c := range []struct {
 		name, queue string
-		claim       holdfast.Claim
+		claim       store.Claim
 	}{
-		{"no kinds named, one kind in the queue", "alone", holdfast.Claim{}},
-		{"one kind, jobs of two hundred wait", "crowded", holdfast.Claim{Kinds: one}},
-		{"one kind, two hundred known, jobs of it wait", "idle", holdfast.Claim{Kinds: one}},
-		{"two hundred kinds, jobs of one wait", "idle", holdfast.Claim{Kinds: all}},
-		{"no kinds named, two hundred known, jobs of one wait", "idle", holdfast.Claim{}},
-		{"two hundred kinds, jobs of all wait", "full", holdfast.Claim{Kinds: all}},
-		{"no kinds named, jobs of two hundred wait", "full", holdfast.Claim{}},
+		{"no kinds named, one kind in the queue", "alone", store.Claim{}},
+		{"one kind, jobs of two hundred wait", "crowded", store.Claim{Kinds: one}},
+		{"one kind, two hundred known, jobs of it wait", "idle", store.Claim{Kinds: one}},
+		{"two hundred kinds, jobs of one wait", "idle", store.Claim{Kinds: all}},
+		{"no kinds named, two hundred known, jobs of one wait", "idle", store.Claim{}},
+		{"two hundred kinds, jobs of all wait", "full", store.Claim{Kinds: all}},
+		{"no kinds named, jobs of two hundred wait", "full", store.Claim{}},
 	} {
 		got := f.perClaims(c.queue, c.claim)
 		t.Logf("%-55s %5d blocks a hundred jobs, %5d with one kind", c.name, got, base)
@@ -57,12 +58,12 @@ func Kinds(t *testing.T, m *BlockMeter) {
 
 // perClaims returns how many blocks five more claims of twenty jobs touch. The cheapest of three rounds counts, because a round on a slow machine may
 // include a scan of all lanes, which a store does from time to time.
-func (f *flat) perClaims(queue string, c holdfast.Claim) int {
+func (f *flat) perClaims(queue string, c store.Claim) int {
 	f.Helper()
 	var rounds []int
 	for range 3 {
-		first := f.Run(func(s holdfast.Store) { f.store = s; f.take(queue, 8, c) })
-		more := f.Run(func(s holdfast.Store) { f.store = s; f.take(queue, 13, c) })
+		first := f.Run(func(s store.Store) { f.store = s; f.take(queue, 8, c) })
+		more := f.Run(func(s store.Store) { f.store = s; f.take(queue, 13, c) })
 		rounds = append(rounds, more-first)
 	}
 	return slices.Min(rounds)

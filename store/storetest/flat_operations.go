@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A flatOperation is measured by Flat.
@@ -22,48 +23,48 @@ const few = 20
 // tags from then on.
 var flatOperations = slices.Concat(flatClaims, flatSettlements, flatDuties, flatInterventions, []flatOperation{
 	{"claim beside a held tag", func(f *flat) { f.put("tagged", few*2); f.put("tagged", few, tagged("red")) }, func(f *flat) {
-		f.hold(holdfast.Hold{Tag: "red"})
-		f.take("tagged", 2, holdfast.Claim{})
+		f.hold(store.Hold{Tag: "red"})
+		f.take("tagged", 2, store.Claim{})
 	}},
 })
 
 var flatClaims = []flatOperation{
-	{"claim from one lane", put("one", few*3), func(f *flat) { f.take("one", 3, holdfast.Claim{}) }},
-	{"claim in front of a backlog", nil, func(f *flat) { f.take("settled", 2, holdfast.Claim{}) }},
-	{"claim from several lanes", putKinds("several", 4), func(f *flat) { f.take("several", 3, holdfast.Claim{}) }},
-	{"claim of a kind", putKinds("kinds", 4), func(f *flat) { f.take("kinds", 1, holdfast.Claim{Kinds: []string{"kind-2"}}) }},
-	{"claim of a kind in any queue", put("any", few, ofKind("rare")), func(f *flat) { f.held["any"] = f.claim("", few, holdfast.Claim{Kinds: []string{"rare"}}) }},
-	{"claim of many kinds", putKinds("many-kinds", 4), func(f *flat) { f.take("many-kinds", 1, holdfast.Claim{Kinds: kindNames(30)}) }},
+	{"claim from one lane", put("one", few*3), func(f *flat) { f.take("one", 3, store.Claim{}) }},
+	{"claim in front of a backlog", nil, func(f *flat) { f.take("settled", 2, store.Claim{}) }},
+	{"claim from several lanes", putKinds("several", 4), func(f *flat) { f.take("several", 3, store.Claim{}) }},
+	{"claim of a kind", putKinds("kinds", 4), func(f *flat) { f.take("kinds", 1, store.Claim{Kinds: []string{"kind-2"}}) }},
+	{"claim of a kind in any queue", put("any", few, ofKind("rare")), func(f *flat) { f.held["any"] = f.claim("", few, store.Claim{Kinds: []string{"rare"}}) }},
+	{"claim of many kinds", putKinds("many-kinds", 4), func(f *flat) { f.take("many-kinds", 1, store.Claim{Kinds: kindNames(30)}) }},
 	{"claim of a kind among two hundred", func(f *flat) {
 		for _, kind := range kindNames(200) {
 			f.put("varied", 1, ofKind(kind))
 		}
 		f.put("varied", few, ofKind("kind-7"))
-	}, func(f *flat) { f.take("varied", 1, holdfast.Claim{Kinds: []string{"kind-7"}}) }},
-	{"claim among owners", putOwners("shared"), func(f *flat) { f.take("shared", 4, holdfast.Claim{}) }},
-	{"claim with slots per owner", putOwners("slots"), func(f *flat) { f.take("slots", 1, holdfast.Claim{OwnerSlots: 4}) }},
-	{"claim beside a held owner", func(f *flat) { putOwners("beside")(f); f.hold(holdfast.Hold{Owner: "beside-0"}) }, func(f *flat) { f.take("beside", 2, holdfast.Claim{}) }},
-	{"claim behind a limit", func(f *flat) { f.put("limited", few); f.hold(holdfast.Hold{Queue: "limited", AtMost: 1000}) },
-		func(f *flat) { f.take("limited", 1, holdfast.Claim{}) }},
+	}, func(f *flat) { f.take("varied", 1, store.Claim{Kinds: []string{"kind-7"}}) }},
+	{"claim among owners", putOwners("shared"), func(f *flat) { f.take("shared", 4, store.Claim{}) }},
+	{"claim with slots per owner", putOwners("slots"), func(f *flat) { f.take("slots", 1, store.Claim{OwnerSlots: 4}) }},
+	{"claim beside a held owner", func(f *flat) { putOwners("beside")(f); f.hold(store.Hold{Owner: "beside-0"}) }, func(f *flat) { f.take("beside", 2, store.Claim{}) }},
+	{"claim behind a limit", func(f *flat) { f.put("limited", few); f.hold(store.Hold{Queue: "limited", AtMost: 1000}) },
+		func(f *flat) { f.take("limited", 1, store.Claim{}) }},
 	{"claim behind a rate", func(f *flat) {
 		f.put("slowed", few)
-		f.hold(holdfast.Hold{Queue: "slowed", Rate: &holdfast.Rate{PerSecond: 1000, Burst: 1000, Level: 1000}})
-	}, func(f *flat) { f.take("slowed", 1, holdfast.Claim{}) }},
-	{"claim of retries", putRetries("again", 0), func(f *flat) { f.take("again", 1, holdfast.Claim{}) }},
+		f.hold(store.Hold{Queue: "slowed", Rate: &store.Rate{PerSecond: 1000, Burst: 1000, Level: 1000}})
+	}, func(f *flat) { f.take("slowed", 1, store.Claim{}) }},
+	{"claim of retries", putRetries("again", 0), func(f *flat) { f.take("again", 1, store.Claim{}) }},
 	{"claim of retries within a budget", func(f *flat) {
 		putRetries("budgeted", 0)(f)
-		f.hold(holdfast.Hold{Queue: "budgeted", Retries: true, Rate: &holdfast.Rate{PerSecond: 1000, Burst: 1000, Level: 1000}})
-	}, func(f *flat) { f.take("budgeted", 1, holdfast.Claim{}) }},
+		f.hold(store.Hold{Queue: "budgeted", Retries: true, Rate: &store.Rate{PerSecond: 1000, Burst: 1000, Level: 1000}})
+	}, func(f *flat) { f.take("budgeted", 1, store.Claim{}) }},
 	{"claim evenly between priorities", func(f *flat) {
 		f.put("even", few*2, func(d *holdfast.Draft) { d.Priority = -1 })
 		f.put("even", few)
 	}, func(f *flat) {
 		for range 17 { // one claim in sixteen shares evenly
-			f.held["even"] = append(f.held["even"], f.claim("even", 2, holdfast.Claim{})...)
+			f.held["even"] = append(f.held["even"], f.claim("even", 2, store.Claim{})...)
 		}
 	}},
-	{"claim from an empty queue", nil, func(f *flat) { f.claim("empty", few, holdfast.Claim{}) }},
-	{"claim from a held queue", nil, func(f *flat) { f.claim("held", few, holdfast.Claim{}) }},
+	{"claim from an empty queue", nil, func(f *flat) { f.claim("empty", few, store.Claim{}) }},
+	{"claim from a held queue", nil, func(f *flat) { f.claim("held", few, store.Claim{}) }},
 }
 
 var flatSettlements = []flatOperation{
@@ -72,16 +73,16 @@ var flatSettlements = []flatOperation{
 		for _, l := range f.held["renewed"] {
 			running = append(running, l.ID)
 		}
-		_, err := f.store.Renew(context.Background(), []holdfast.Renewal{{Batch: f.held["renewed"][0].Batch, Running: running}}, time.Hour)
+		_, err := f.store.Renew(context.Background(), []store.Renewal{{Batch: f.held["renewed"][0].Batch, Running: running}}, time.Hour)
 		f.ok(err)
 	}},
 	{"complete", putLeased("completed"), func(f *flat) { f.settle("completed", completes) }},
 	{"fail", putLeased("failed"), func(f *flat) { f.settle("failed", broken) }},
 	{"retry later", putLeased("retried"), func(f *flat) {
-		f.settle("retried", func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) })
+		f.settle("retried", func(l store.Lease) store.Settlement { return retries(l, time.Hour) })
 	}},
 	{"release", putLeased("returned"), func(f *flat) {
-		f.settle("returned", func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, 0) })
+		f.settle("returned", func(l store.Lease) store.Settlement { return releases(l, store.ChargeRelease, 0) })
 	}},
 	{"enqueue", nil, func(f *flat) { f.put("new", 1); f.put("new", few) }},
 }
@@ -90,22 +91,22 @@ var flatDuties = []flatOperation{
 	{"promote", put("promoted", few, at(time.Microsecond)), func(f *flat) { f.didSome(f.store.Promote(context.Background(), few)) }},
 	{"reclaim", func(f *flat) {
 		f.put("lost", few)
-		f.held["lost"] = f.claim("lost", few, holdfast.Claim{Lease: time.Microsecond})
+		f.held["lost"] = f.claim("lost", few, store.Claim{Lease: time.Microsecond})
 	}, func(f *flat) { f.takeOver("lost", f.store.Reclaim) }},
 	{"expire", put("expired", few, func(d *holdfast.Draft) { d.ExpireIn = time.Microsecond }), func(f *flat) { f.takeOver("expired", f.store.Expire) }},
 	{"find breaches", putRetries("promised", time.Microsecond), func(f *flat) {
-		broken, err := f.store.Breach(context.Background(), few)
+		broken, err := f.store.MissedDeadlines(context.Background(), few)
 		f.didSome(len(broken), err)
 	}},
 	{"number the feed", nil, func(f *flat) { _, err := f.store.Sequence(context.Background(), 1000); f.ok(err) }},
-	{"conclude groups", nil, func(f *flat) { _, err := f.store.Conclude(context.Background(), 1000); f.ok(err) }},
+	{"conclude groups", nil, func(f *flat) { _, err := f.store.AdvanceGroups(context.Background(), 1000); f.ok(err) }},
 	{"purge", nil, func(f *flat) {
-		_, err := f.store.Purge(context.Background(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "old", For: 1000 * time.Hour}}, Scan: few})
+		_, err := f.store.Purge(context.Background(), store.Purge{Rules: []store.RetentionRule{{Name: "old", For: 1000 * time.Hour}}, Scan: few})
 		f.ok(err)
 	}},
 	{"forget", nil, func(f *flat) {
-		for _, shelf := range []string{holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones} {
-			_, err := f.store.Forget(context.Background(), shelf, 1000*time.Hour, few)
+		for _, shelf := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
+			_, err := f.store.DeleteHistory(context.Background(), shelf, 1000*time.Hour, few)
 			f.ok(err)
 		}
 	}},
@@ -113,8 +114,8 @@ var flatDuties = []flatOperation{
 		_, err := f.store.Await(context.Background(), []string{"missed"}, f.Patience)
 		f.ok(err)
 	}},
-	{"count jobs behind a hold", func(f *flat) { f.put("paused", few); f.hold(holdfast.Hold{Queue: "paused"}) }, func(f *flat) {
-		n, err := f.store.Behind(context.Background(), holdfast.Hold{Queue: "paused", Source: holdfast.SourceOperator})
+	{"count jobs behind a hold", func(f *flat) { f.put("paused", few); f.hold(store.Hold{Queue: "paused"}) }, func(f *flat) {
+		n, err := f.store.CountHeld(context.Background(), store.Hold{Queue: "paused", Source: store.SourceOperator})
 		f.ok(err)
 		same(f, "behind", n, few)
 	}},
@@ -122,7 +123,7 @@ var flatDuties = []flatOperation{
 
 var flatInterventions = []flatOperation{
 	{"redrive", putFailed("redriven"), func(f *flat) {
-		_, err := f.store.Redrive(context.Background(), holdfast.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["redriven"], Actor: "ada", Reason: "mended"})
+		_, err := f.store.Redrive(context.Background(), store.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["redriven"], Actor: "ada", Reason: "mended"})
 		f.ok(err)
 	}},
 	{"manual retry", putFailed("retried-by-hand"), func(f *flat) {
@@ -130,7 +131,7 @@ var flatInterventions = []flatOperation{
 	}},
 	{"edit", put("edited", few), func(f *flat) {
 		f.each("edited", func(id holdfast.ID) error {
-			_, err := f.store.Edit(context.Background(), holdfast.Edit{Intervention: by(id), Patch: []byte(`{"n":1}`)})
+			_, err := f.store.Edit(context.Background(), store.Edit{Intervention: by(id), Patch: []byte(`{"n":1}`)})
 			return err
 		})
 	}},
@@ -173,11 +174,11 @@ func putOwners(queue string) func(*flat) {
 func putLeased(queue string) func(*flat) {
 	return func(f *flat) {
 		f.put(queue, few)
-		f.held[queue] = f.claim(queue, few, holdfast.Claim{})
+		f.held[queue] = f.claim(queue, few, store.Claim{})
 	}
 }
 
-func broken(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
+func broken(l store.Lease) store.Settlement { return fails(l, "BROKEN") }
 
 // putFailed makes dead letters.
 func putFailed(queue string) func(*flat) {
@@ -191,21 +192,21 @@ func putFailed(queue string) func(*flat) {
 func putRetries(queue string, within time.Duration) func(*flat) {
 	return func(f *flat) {
 		putLeased(queue)(f)
-		f.settle(queue, func(l holdfast.Lease) holdfast.Settlement {
+		f.settle(queue, func(l store.Lease) store.Settlement {
 			if within == 0 {
 				return retries(l, 0)
 			}
 			e := retries(l, time.Hour)
-			e.Within = within
+			e.StartWithin = within
 			return e
 		})
 	}
 }
 
 // takeOver runs a duty that claims jobs that workers did not start or end in time.
-func (f *flat) takeOver(queue string, duty func(context.Context, holdfast.Claim) ([]holdfast.Lease, error)) {
+func (f *flat) takeOver(queue string, duty func(context.Context, store.Claim) ([]store.Lease, error)) {
 	f.Helper()
-	leases, err := duty(context.Background(), holdfast.Claim{Worker: "reclaimer", Limit: few, Lease: time.Hour})
+	leases, err := duty(context.Background(), store.Claim{Worker: "reclaimer", Limit: few, Lease: time.Hour})
 	f.didSome(len(leases), err)
 	f.held[queue] = leases
 }

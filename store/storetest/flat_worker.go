@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func (f *flat) ok(err error) {
@@ -38,7 +39,7 @@ func (f *flat) put(queue string, n int, change ...func(*holdfast.Draft)) {
 	f.ok(err)
 }
 
-func (f *flat) claim(queue string, limit int, c holdfast.Claim) []holdfast.Lease {
+func (f *flat) claim(queue string, limit int, c store.Claim) []store.Lease {
 	f.Helper()
 	c.Worker, c.Limit, c.Start = "w", limit, limit
 	if queue != "" {
@@ -53,7 +54,7 @@ func (f *flat) claim(queue string, limit int, c holdfast.Claim) []holdfast.Lease
 }
 
 // take claims a few jobs several times, and keeps the leases.
-func (f *flat) take(queue string, times int, c holdfast.Claim) {
+func (f *flat) take(queue string, times int, c store.Claim) {
 	f.Helper()
 	for range times {
 		leases := f.claim(queue, few, c)
@@ -65,9 +66,9 @@ func (f *flat) take(queue string, times int, c holdfast.Claim) {
 }
 
 // settle settles the leases of a queue.
-func (f *flat) settle(queue string, to func(holdfast.Lease) holdfast.Settlement) {
+func (f *flat) settle(queue string, to func(store.Lease) store.Settlement) {
 	f.Helper()
-	var all []holdfast.Settlement
+	var all []store.Settlement
 	for _, l := range f.held[queue] {
 		all = append(all, to(l))
 	}
@@ -75,7 +76,7 @@ func (f *flat) settle(queue string, to func(holdfast.Lease) holdfast.Settlement)
 	f.end(all...)
 }
 
-func (f *flat) end(all ...holdfast.Settlement) {
+func (f *flat) end(all ...store.Settlement) {
 	f.Helper()
 	answers, err := f.store.Settle(context.Background(), all)
 	f.ok(err)
@@ -84,7 +85,7 @@ func (f *flat) end(all ...holdfast.Settlement) {
 	}
 }
 
-func (f *flat) hold(h holdfast.Hold) {
+func (f *flat) hold(h store.Hold) {
 	f.Helper()
 	h.Actor = "ada"
 	f.ok(f.store.Pause(context.Background(), h))
@@ -105,7 +106,7 @@ func (f *flat) clear() {
 	f.ok(err)
 	for _, h := range holds {
 		if h.Queue != "held" {
-			f.ok(f.store.Resume(ctx, holdfast.Hold{Queue: h.Queue, Owner: h.Owner, Tag: h.Tag, Actor: "ada"}))
+			f.ok(f.store.Resume(ctx, store.Hold{Queue: h.Queue, Owner: h.Owner, Tag: h.Tag, Actor: "ada"}))
 		}
 	}
 	_, err = f.store.Promote(ctx, 1000)
@@ -121,17 +122,17 @@ func (f *flat) clear() {
 	}
 	slices.Sort(queues)
 	for {
-		leases, err := f.store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: queues, Limit: 500, Start: 500, Lease: time.Hour})
+		leases, err := f.store.Claim(ctx, store.Claim{Worker: "w", Queues: queues, Limit: 500, Start: 500, Lease: time.Hour})
 		f.ok(err)
 		if len(leases) == 0 {
 			break
 		}
-		var all []holdfast.Settlement
+		var all []store.Settlement
 		for _, l := range leases {
 			all = append(all, completes(l))
 		}
 		f.end(all...)
 	}
-	_, err = f.store.Expire(ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: time.Hour}) // it also removes the expiries of jobs that have ended
+	_, err = f.store.Expire(ctx, store.Claim{Worker: "reclaimer", Limit: 1000, Lease: time.Hour}) // it also removes the expiries of jobs that have ended
 	f.ok(err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var groupLaws = []law{
@@ -16,7 +17,7 @@ var groupLaws = []law{
 			Name: "spring campaign", Owner: "acme", Parent: parent, Quorum: 3, ExpireIn: time.Hour,
 			Then: []holdfast.Then{{On: holdfast.GroupReady, Draft: holdfast.Draft{Kind: "report", Queue: "slow", Args: raw(`{"a":1}`)}}},
 		}
-		made, err := s.Store.Gather(s.ctx, g)
+		made, err := s.Store.CreateGroup(s.ctx, g)
 		s.must(err)
 		got := s.group(made.ID)
 		want := holdfast.Group{
@@ -40,13 +41,13 @@ var groupLaws = []law{
 			{holdfast.Group{Parent: holdfast.NewID()}, holdfast.ErrNotFound}, {holdfast.Group{Quorum: -1}, holdfast.ErrInvalid},
 			{holdfast.Group{Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "two words"}}}}, holdfast.ErrInvalid},
 		} {
-			_, err := s.Store.Gather(s.ctx, c.g)
+			_, err := s.Store.CreateGroup(s.ctx, c.g)
 			s.expectError(err, c.want)
 		}
 		_, err := s.Store.Group(s.ctx, holdfast.NewID())
 		s.expectError(err, holdfast.ErrNotFound)
-		s.expectError(s.Store.Seal(s.ctx, holdfast.NewID()), holdfast.ErrNotFound)
-		same(s, "groups", len(s.groups(holdfast.GroupFilter{})), 2)
+		s.expectError(s.Store.SealGroup(s.ctx, holdfast.NewID()), holdfast.ErrNotFound)
+		same(s, "groups", len(s.groups(store.GroupFilter{})), 2)
 	}},
 	{"the outcome of a group follows from its members", outcomes},
 	{"a sealed group without members is ready", func(s *scene) {
@@ -74,7 +75,7 @@ var groupLaws = []law{
 	{"a member is live until it has ended: through retries, releases and a lost worker", func(s *scene) {
 		group, members := s.sealedGroup(1)
 		s.settle(retries(s.claimOne(), 0))
-		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
+		s.settle(releases(s.claimOne(), store.ChargeRelease, time.Minute))
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 1, Queued: 1})
 		s.Advance(time.Minute)
@@ -82,7 +83,7 @@ var groupLaws = []law{
 		s.claimOne()
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: 1, Processing: 1})
 		s.Advance(longAgo)
-		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], store.ChargeCrash, 0))
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
 		same(s, "the group in the lease", s.claimOne().Group, group)
@@ -97,11 +98,11 @@ var groupLaws = []law{
 		s.run(members[0])
 		for range 5 {
 			s.conclude()
-			s.must(func() error { _, err := s.Reopen().Conclude(s.ctx, 10); return err }())
+			s.must(func() error { _, err := s.Reopen().AdvanceGroups(s.ctx, 10); return err }())
 		}
 		s.expectGroup(group, holdfast.GroupPartial, 1)
 		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}})
-		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
+		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
 	}},
 	{"the event of an outcome has the number of members", func(s *scene) {
 		group, members := s.sealedGroup(5, func(g *holdfast.Group) { g.Owner = "acme" })
@@ -133,16 +134,16 @@ var groupLaws = []law{
 		child := s.gather(inside(all[0]))
 		s.seal(all[2])
 		s.conclude()
-		same(s, "all", s.groups(holdfast.GroupFilter{Limit: 2}), append([]holdfast.ID{child}, all...))
-		same(s, "by state", s.groups(holdfast.GroupFilter{State: holdfast.GroupReady}), all[2:3])
-		same(s, "by owner", s.groups(holdfast.GroupFilter{Owner: "zeta", Limit: 1}), []holdfast.ID{all[1], all[3]})
-		same(s, "by name", s.groups(holdfast.GroupFilter{Name: "g0"}), all[4:])
-		same(s, "by parent", s.groups(holdfast.GroupFilter{Parent: all[0]}), []holdfast.ID{child})
+		same(s, "all", s.groups(store.GroupFilter{Limit: 2}), append([]holdfast.ID{child}, all...))
+		same(s, "by state", s.groups(store.GroupFilter{State: holdfast.GroupReady}), all[2:3])
+		same(s, "by owner", s.groups(store.GroupFilter{Owner: "zeta", Limit: 1}), []holdfast.ID{all[1], all[3]})
+		same(s, "by name", s.groups(store.GroupFilter{Name: "g0"}), all[4:])
+		same(s, "by parent", s.groups(store.GroupFilter{Parent: all[0]}), []holdfast.ID{child})
 	}},
 	{"the members of a group are listed", func(s *scene) {
 		_, _ = s.sealedGroup(3)
 		group, members := s.sealedGroup(4)
-		listed := s.jobs(holdfast.Filter{Group: group, Limit: 2})
+		listed := s.jobs(store.Filter{Group: group, Limit: 2})
 		same(s, "members", len(listed), 4)
 		for i, job := range listed {
 			same(s, "member", []holdfast.ID{job.ID, job.Group}, []holdfast.ID{members[3-i], group})
@@ -156,7 +157,7 @@ func text(v any) string {
 }
 
 // groups returns the ids of all groups that match, over all pages.
-func (s *scene) groups(f holdfast.GroupFilter) (all []holdfast.ID) {
+func (s *scene) groups(f store.GroupFilter) (all []holdfast.ID) {
 	s.Helper()
 	for range 100 {
 		page, cursor, err := s.Store.Groups(s.ctx, f)

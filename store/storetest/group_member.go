@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // How members are added to a group, and when they are refused.
@@ -38,9 +39,9 @@ var memberLaws = []law{
 				s.Errorf("%s: %v", name, err)
 			}
 		}
-		total := len(s.jobs(holdfast.Filter{Group: group, Limit: 200}))
+		total := len(s.jobs(store.Filter{Group: group, Limit: 200}))
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: total, Queued: total - 1, Waiting: 1})
-		same(s, "all are members", len(s.jobs(holdfast.Filter{Limit: 200})), total)
+		same(s, "all are members", len(s.jobs(store.Filter{Limit: 200})), total)
 	}},
 	{"a draft that matches an existing job adds no member; under one idempotency key another group is another draft", func(s *scene) {
 		twin := s.enqueue(unique("k"), func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
@@ -71,11 +72,11 @@ var memberLaws = []law{
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
 			in := s.In(tx)
-			g, err := in.Gather(s.ctx, holdfast.Group{Name: "theirs"})
+			g, err := in.CreateGroup(s.ctx, holdfast.Group{Name: "theirs"})
 			s.must(err)
 			receipts, err := in.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: g.ID}, {Kind: "mail", Group: g.ID}})
 			s.must(err)
-			s.must(in.Seal(s.ctx, g.ID))
+			s.must(in.SealGroup(s.ctx, g.ID))
 			_, err = s.Store.Group(s.ctx, g.ID)
 			s.expectError(err, holdfast.ErrNotFound)
 			s.must(end(commit))
@@ -113,7 +114,7 @@ var memberLaws = []law{
 		same(s, "retried", s.retryGroup(group), 7)
 		same(s, "ran again", len(s.run()), 7)
 		s.expectGroup(group, holdfast.GroupReady, 2)
-		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
+		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
 	}},
 	{"two hundred members that end concurrently in several processes settle their group once", func(s *scene) {
 		group, _ := s.sealedGroup(200, thenEnqueue("", "report"), quorum(100))
@@ -121,7 +122,7 @@ var memberLaws = []law{
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "ready", 1}})
-		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
+		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
 	}},
 	{"when a seal races the last members, they are members or are refused and leave nothing", func(s *scene) {
 		stores := s.handles()
@@ -129,7 +130,7 @@ var memberLaws = []law{
 			group, taken := s.gather(), &lockedCounts{}
 			together(8, func(i int) {
 				if i == 0 {
-					if err := stores[0].Seal(s.ctx, group); err != nil {
+					if err := stores[0].SealGroup(s.ctx, group); err != nil {
 						s.Errorf("seal: %v", err)
 					}
 					return
@@ -177,7 +178,7 @@ func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 			}
 			return err
 		}
-		ways[name+", in a change"] = func(group holdfast.ID) error { return s.Store.Keep(s.ctx, holdfast.Change{Enqueue: drafts(group)}) }
+		ways[name+", in a change"] = func(group holdfast.ID) error { return s.Store.Apply(s.ctx, store.Change{Enqueue: drafts(group)}) }
 	}
 	ways["after others of the call"] = func(group holdfast.ID) error {
 		drafts := many(2)(group)
@@ -193,26 +194,26 @@ func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 func (s *scene) endTogether(workers, each int) {
 	s.Helper()
 	stores := s.handles()
-	leases := make([][]holdfast.Lease, workers)
+	leases := make([][]store.Lease, workers)
 	for i := range leases {
-		leases[i] = s.claimAs(holdfast.Claim{Worker: fmt.Sprint("w", i), Limit: each, Start: each})
+		leases[i] = s.claimAs(store.Claim{Worker: fmt.Sprint("w", i), Limit: each, Start: each})
 	}
 	together(workers, func(i int) {
-		store := stores[i%3]
+		db := stores[i%3]
 		for _, l := range leases[i] {
 			e := completes(l)
 			if l.ID[15]%4 == 0 {
 				e = fails(l, "BROKEN")
 			}
-			if answers, err := store.Settle(s.ctx, []holdfast.Settlement{e}); err != nil || answers[0] != nil {
+			if answers, err := db.Settle(s.ctx, []store.Settlement{e}); err != nil || answers[0] != nil {
 				s.Errorf("settle: %v %v", err, answers)
 			}
 		}
 		for range 3 {
-			if _, err := store.Sequence(s.ctx, 100); err != nil {
+			if _, err := db.Sequence(s.ctx, 100); err != nil {
 				s.Errorf("sequence: %v", err)
 			}
-			if _, err := store.Conclude(s.ctx, 100); err != nil {
+			if _, err := db.AdvanceGroups(s.ctx, 100); err != nil {
 				s.Errorf("conclude: %v", err)
 			}
 		}

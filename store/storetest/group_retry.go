@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // What follows an outcome: another generation, continuations; and how a group ends early.
@@ -49,7 +50,7 @@ var generationLaws = []law{
 		for generation := range 4 {
 			s.run(members[0])
 			s.expectGroup(group, holdfast.GroupFailed, generation+1)
-			same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), generation+1)
+			same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), generation+1)
 			s.retry(members[0])
 		}
 		s.run()
@@ -66,7 +67,7 @@ var generationLaws = []law{
 		s.expectState(members[4], holdfast.Failed)
 		last := s.history(members[3]).Events
 		same(s, "story of a member", []any{last[len(last)-1].Name, last[len(last)-1].Actor, last[len(last)-1].Request}, []any{"manual retry", "ada", "req-1"})
-		said := slices.IndexFunc(s.events("group/"+group.String()), func(e holdfast.Event) bool {
+		said := slices.IndexFunc(s.events("group/"+group.String()), func(e store.Event) bool {
 			return e.Name == "manual retry" && e.Actor == "ada" && e.Reason == "because" && e.Request == "req-1"
 		})
 		if said < 0 {
@@ -83,7 +84,7 @@ var generationLaws = []law{
 		foreign, nobody := byGroup(group), byGroup(group)
 		foreign.Owner, nobody.Actor = "zeta", ""
 		for _, c := range []struct {
-			i    holdfast.Intervention
+			i    store.Intervention
 			want error
 		}{{foreign, holdfast.ErrNotFound}, {nobody, holdfast.ErrInvalid}, {byGroup(holdfast.NewID()), holdfast.ErrNotFound}} {
 			_, err := s.Store.RetryGroup(s.ctx, c.i)
@@ -119,7 +120,7 @@ var generationLaws = []law{
 		group, members := s.sealedGroup(2, thenEnqueue("", "any"), thenEnqueue(holdfast.GroupReady, "ready"), thenEnqueue(holdfast.GroupPartial, "partial"),
 			thenEnqueue(holdfast.GroupCancelled, "cancelled"), func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0])
-		next := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
+		next := s.claimAs(store.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
 		same(s, "continuations", kinds(next), []string{"any", "partial"})
 		for _, l := range next {
 			var args struct {
@@ -133,12 +134,12 @@ var generationLaws = []law{
 		}
 		s.retryGroup(group)
 		s.run()
-		next = s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
+		next = s.claimAs(store.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
 		same(s, "continuations of the next generation", kinds(next), []string{"any", "ready"})
 	}},
 }
 
-func kinds(leases []holdfast.Lease) (all []string) {
+func kinds(leases []store.Lease) (all []string) {
 	for _, l := range leases {
 		all = append(all, l.Kind)
 	}
@@ -164,7 +165,7 @@ var endingLaws = []law{
 		same(s, "members", s.expectGroup(group, holdfast.GroupCancelled, 1).Members, holdfast.Members{Total: 5, Complete: 1, Cancelled: 4})
 		s.expectState(members[4], holdfast.Cancelled)
 		same(s, "story", s.groupStory(group), []groupEvent{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
-		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"regret"})
+		same(s, "continuations", kinds(s.claimAs(store.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"regret"})
 		s.expectError(s.Store.CancelGroup(s.ctx, byGroup(group)), holdfast.ErrConflict)
 	}},
 	{"a group that is cancelled without live members is cancelled, even if all its members are complete", func(s *scene) {
@@ -212,7 +213,7 @@ var endingLaws = []law{
 		g := s.expectGroup(group, holdfast.GroupExpired, 1)
 		same(s, "members", g.Members, holdfast.Members{Total: 3, Cancelled: 3})
 		same(s, "sealed", g.SealedAt.IsZero(), false)
-		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"late"})
+		same(s, "continuations", kinds(s.claimAs(store.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"late"})
 		s.conclude()
 		same(s, "last line", s.groupStory(group)[len(s.groupStory(group))-1], groupEvent{"holdfast", "expired", 1})
 	}},

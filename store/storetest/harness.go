@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Null is the value with which [Subject.Corrupt] writes NULL.
@@ -23,11 +24,11 @@ type Harness struct {
 
 // A Subject is one store under test, with controls that users do not have.
 type Subject struct {
-	Store holdfast.Store
+	Store store.Store
 	// Advance moves the store's clock, also back. The clock does not move otherwise.
 	Advance func(d time.Duration)
 	// Reopen opens the same data once more, as another process would. It is closed when the test ends, if not before.
-	Reopen func() holdfast.Store
+	Reopen func() store.Store
 	// Wipe deletes everything but the lanes.
 	Wipe func()
 	// Corrupt overwrites one column of a job's row in a table: "job.args" is column args of the facts. A name without a column ("job") deletes the
@@ -36,7 +37,7 @@ type Subject struct {
 	// Begin starts a transaction of the caller on the same data, and returns it with a function that ends it.
 	Begin func() (tx any, end func(commit bool) error)
 	// Near is the local store if Store is remote: callers' transactions work only on a local store.
-	Near holdfast.Store
+	Near store.Store
 }
 
 // In returns an enqueuer for a caller's transaction, on the local store.

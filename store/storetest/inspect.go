@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var inspectLaws = []law{
@@ -25,7 +26,7 @@ var inspectLaws = []law{
 		}
 		slices.Reverse(want)
 		var got []holdfast.ID
-		for _, job := range s.jobs(holdfast.Filter{Limit: 4}) {
+		for _, job := range s.jobs(store.Filter{Limit: 4}) {
 			got = append(got, job.ID)
 		}
 		same(s, "order", got, want)
@@ -36,17 +37,17 @@ var inspectLaws = []law{
 			drafts[i] = draft()
 		}
 		s.enqueueAll(drafts...)
-		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{})
+		page, cursor, err := s.Store.Jobs(s.ctx, store.Filter{})
 		s.must(err)
 		same(s, "page", []any{len(page), cursor != ""}, []any{50, true})
-		page, _, err = s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 200})
+		page, _, err = s.Store.Jobs(s.ctx, store.Filter{Limit: 200})
 		s.must(err)
 		same(s, "page", len(page), 200)
-		for _, bad := range []holdfast.Filter{{Limit: -1}, {Cursor: "nonsense!"}, {Cursor: "AAAA"}, {State: "dead"}} {
+		for _, bad := range []store.Filter{{Limit: -1}, {Cursor: "nonsense!"}, {Cursor: "AAAA"}, {State: "dead"}} {
 			_, _, err = s.Store.Jobs(s.ctx, bad)
 			s.expectError(err, holdfast.ErrInvalid)
 		}
-		if page, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 100000}); err == nil && len(page) > 200 {
+		if page, _, err := s.Store.Jobs(s.ctx, store.Filter{Limit: 100000}); err == nil && len(page) > 200 {
 			s.Fatalf("a page of %d", len(page))
 		}
 	}},
@@ -57,11 +58,11 @@ var inspectLaws = []law{
 			want = append(want, s.enqueue(func(d *holdfast.Draft) { d.Args = large }))
 		}
 		slices.Reverse(want)
-		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 200})
+		page, cursor, err := s.Store.Jobs(s.ctx, store.Filter{Limit: 200})
 		s.must(err)
 		same(s, "page", []any{len(page), cursor != ""}, []any{9, true})
 		var got []holdfast.ID
-		for _, job := range s.jobs(holdfast.Filter{Limit: 200}) {
+		for _, job := range s.jobs(store.Filter{Limit: 200}) {
 			got = append(got, job.ID)
 		}
 		same(s, "order", got, want)
@@ -76,18 +77,18 @@ var inspectLaws = []law{
 		s.settle(completes(finished))
 		done := finished.ID
 		for _, c := range []struct {
-			filter holdfast.Filter
+			filter store.Filter
 			want   []holdfast.ID
 		}{
-			{holdfast.Filter{State: holdfast.Queued}, []holdfast.ID{flaky.ID, owned, queued}},
-			{holdfast.Filter{State: holdfast.Failed}, []holdfast.ID{failed}}, {holdfast.Filter{DeadLetters: true}, []holdfast.ID{failed}},
-			{holdfast.Filter{State: holdfast.Complete}, []holdfast.ID{done}}, {holdfast.Filter{State: holdfast.Processing}, nil},
-			{holdfast.Filter{Kind: "pdf"}, []holdfast.ID{owned}}, {holdfast.Filter{Queue: "slow"}, []holdfast.ID{owned, queued}},
-			{holdfast.Filter{Owner: "acme"}, []holdfast.ID{owned}}, {holdfast.Filter{Owner: "nobody"}, nil},
-			{holdfast.Filter{Tag: "blue"}, []holdfast.ID{queued}}, {holdfast.Filter{Tag: "blu"}, nil}, {holdfast.Filter{Tag: "%"}, nil},
-			{holdfast.Filter{Code: "BROKEN"}, []holdfast.ID{failed}}, {holdfast.Filter{Code: "FLAKY"}, []holdfast.ID{flaky.ID}},
-			{holdfast.Filter{Fingerprint: "print-FLAKY"}, []holdfast.ID{flaky.ID}}, {holdfast.Filter{Code: "FLAKY", State: holdfast.Failed}, nil},
-			{holdfast.Filter{Kind: "mail", Queue: "slow", State: holdfast.Queued}, []holdfast.ID{queued}},
+			{store.Filter{State: holdfast.Queued}, []holdfast.ID{flaky.ID, owned, queued}},
+			{store.Filter{State: holdfast.Failed}, []holdfast.ID{failed}}, {store.Filter{DeadLetters: true}, []holdfast.ID{failed}},
+			{store.Filter{State: holdfast.Complete}, []holdfast.ID{done}}, {store.Filter{State: holdfast.Processing}, nil},
+			{store.Filter{Kind: "pdf"}, []holdfast.ID{owned}}, {store.Filter{Queue: "slow"}, []holdfast.ID{owned, queued}},
+			{store.Filter{Owner: "acme"}, []holdfast.ID{owned}}, {store.Filter{Owner: "nobody"}, nil},
+			{store.Filter{Tag: "blue"}, []holdfast.ID{queued}}, {store.Filter{Tag: "blu"}, nil}, {store.Filter{Tag: "%"}, nil},
+			{store.Filter{Code: "BROKEN"}, []holdfast.ID{failed}}, {store.Filter{Code: "FLAKY"}, []holdfast.ID{flaky.ID}},
+			{store.Filter{Fingerprint: "print-FLAKY"}, []holdfast.ID{flaky.ID}}, {store.Filter{Code: "FLAKY", State: holdfast.Failed}, nil},
+			{store.Filter{Kind: "mail", Queue: "slow", State: holdfast.Queued}, []holdfast.ID{queued}},
 		} {
 			var got []holdfast.ID
 			for _, job := range s.jobs(c.filter) {
@@ -105,12 +106,12 @@ var inspectLaws = []law{
 		s.retry(again.ID)
 		s.redrive(step(redrive, redriven.ID))
 		for _, c := range []struct {
-			filter holdfast.Filter
+			filter store.Filter
 			want   []holdfast.ID
 		}{
-			{holdfast.Filter{Dependency: "gateway"}, []holdfast.ID{declared, named}}, {holdfast.Filter{Dependency: "gateway", Kind: "pdf"}, []holdfast.ID{declared}},
-			{holdfast.Filter{Dependency: "gate%"}, nil}, {holdfast.Filter{Generation: 2}, []holdfast.ID{redriven.ID, again.ID}}, {holdfast.Filter{Generation: 3}, nil},
-			{holdfast.Filter{Redrive: redrive}, []holdfast.ID{redriven.ID}}, {holdfast.Filter{Redrive: redrive, State: holdfast.Failed}, nil},
+			{store.Filter{Dependency: "gateway"}, []holdfast.ID{declared, named}}, {store.Filter{Dependency: "gateway", Kind: "pdf"}, []holdfast.ID{declared}},
+			{store.Filter{Dependency: "gate%"}, nil}, {store.Filter{Generation: 2}, []holdfast.ID{redriven.ID, again.ID}}, {store.Filter{Generation: 3}, nil},
+			{store.Filter{Redrive: redrive}, []holdfast.ID{redriven.ID}}, {store.Filter{Redrive: redrive, State: holdfast.Failed}, nil},
 		} {
 			var got []holdfast.ID
 			for _, job := range s.jobs(c.filter) {
@@ -123,20 +124,20 @@ var inspectLaws = []law{
 		old := s.enqueue()
 		s.Advance(time.Hour)
 		young := s.enqueue()
-		only := func(f holdfast.Filter, want holdfast.ID) {
+		only := func(f store.Filter, want holdfast.ID) {
 			s.Helper()
 			jobs := s.jobs(f)
 			same(s, "jobs", []any{len(jobs), jobs[0].ID}, []any{1, want})
 		}
-		only(holdfast.Filter{OlderThan: 30 * time.Minute}, old)
-		only(holdfast.Filter{YoungerThan: 30 * time.Minute}, young)
+		only(store.Filter{OlderThan: 30 * time.Minute}, old)
+		only(store.Filter{NewerThan: 30 * time.Minute}, young)
 	}},
 	{"texts in filters are literal, whatever characters they have", func(s *scene) {
 		s.enqueue(func(d *holdfast.Draft) { d.Owner, d.Tags = "o'brien", []string{`a"b`, "100%"} })
-		for _, f := range []holdfast.Filter{{Owner: "o'brien"}, {Tag: `a"b`}, {Tag: "100%"}} {
+		for _, f := range []store.Filter{{Owner: "o'brien"}, {Tag: `a"b`}, {Tag: "100%"}} {
 			same(s, "found", len(s.jobs(f)), 1)
 		}
-		for _, f := range []holdfast.Filter{{Owner: "' OR 1=1 --"}, {Tag: "100_"}, {Code: "'"}, {Kind: "a;b"}, {Fingerprint: `\`}} {
+		for _, f := range []store.Filter{{Owner: "' OR 1=1 --"}, {Tag: "100_"}, {Code: "'"}, {Kind: "a;b"}, {Fingerprint: `\`}} {
 			same(s, "found", len(s.jobs(f)), 0)
 		}
 	}},
@@ -145,10 +146,10 @@ var inspectLaws = []law{
 		flaky := s.start()
 		s.settle(retries(flaky, time.Hour))
 		running := s.start()
-		s.note(nil, holdfast.Note{Batch: running.Batch, Job: running.ID, Token: 1, Progress: &holdfast.Progress{Percent: 10}})
+		s.note(nil, store.Note{Batch: running.Batch, Job: running.ID, Token: 1, Progress: &holdfast.Progress{Percent: 10}})
 		s.cancel(running.ID)
 		s.enqueue(unique("k"), expiresIn(time.Hour))
-		for _, listed := range s.jobs(holdfast.Filter{}) {
+		for _, listed := range s.jobs(store.Filter{}) {
 			same(s, "job", listed, s.job(listed.ID))
 			same(s, "job of the history", listed, s.history(listed.ID).Job)
 		}
@@ -159,7 +160,7 @@ var inspectLaws = []law{
 		second := s.claimOne()
 		s.Advance(time.Minute)
 		third := s.reclaim()[0]
-		s.settle(releases(third, holdfast.ChargeCrash, 0))
+		s.settle(releases(third, store.ChargeCrash, 0))
 		s.Advance(time.Second)
 		s.expectError(s.trySettle(completes(second))[0], holdfast.ErrLeaseLost)
 		s.Advance(time.Second)
@@ -220,12 +221,12 @@ var inspectLaws = []law{
 		}
 		s.enqueueAll(drafts...)
 		for range 10 {
-			var all []holdfast.Settlement
+			var all []store.Settlement
 			for _, l := range s.claim(1000) {
 				all = append(all, fails(l, "BROKEN"))
 			}
 			s.settle(all...)
 		}
-		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200})), 10000)
+		same(s, "dead letters", len(s.jobs(store.Filter{DeadLetters: true, Limit: 200})), 10000)
 	}},
 }

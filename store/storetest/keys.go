@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var keyLaws = []law{
@@ -68,12 +69,12 @@ var keyLaws = []law{
 		same(s, "claimed", len(s.claim(10)), 2)
 	}},
 	{"completing, failing and cancelling free the key at once (asynq#275)", func(s *scene) {
-		for _, end := range []func(holdfast.Lease){
-			func(l holdfast.Lease) { s.settle(completes(l)) },
-			func(l holdfast.Lease) { s.settle(fails(l, "BROKEN")) },
-			func(l holdfast.Lease) { s.settle(ends(l, holdfast.Cancelled)) },
-			func(l holdfast.Lease) { s.cancel(l.ID); s.settle(completes(l)) },
-			func(l holdfast.Lease) { s.settle(releases(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
+		for _, end := range []func(store.Lease){
+			func(l store.Lease) { s.settle(completes(l)) },
+			func(l store.Lease) { s.settle(fails(l, "BROKEN")) },
+			func(l store.Lease) { s.settle(ends(l, holdfast.Cancelled)) },
+			func(l store.Lease) { s.cancel(l.ID); s.settle(completes(l)) },
+			func(l store.Lease) { s.settle(releases(l, store.ChargeRelease, 0)); s.cancel(l.ID) },
 		} {
 			lease := s.start(unique("k"))
 			end(lease)

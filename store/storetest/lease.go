@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var leaseLaws = []law{
@@ -12,7 +13,7 @@ var leaseLaws = []law{
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		s.Advance(20 * time.Second)
-		same(s, "news", s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: ids(leases)}), holdfast.Renewed{})
+		same(s, "news", s.renew(store.Renewal{Batch: leases[0].Batch, Running: ids(leases)}), store.RenewResult{})
 		for _, l := range leases {
 			job := s.job(l.ID)
 			same(s, "lease until", job.LeaseUntil, job.AsOf.Add(shortLease))
@@ -23,7 +24,7 @@ var leaseLaws = []law{
 		for range 15 {
 			s.Advance(20 * time.Second)
 			same(s, "reclaimed", len(s.reclaim()), 0)
-			s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}})
+			s.renew(store.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}})
 		}
 		s.settle(completes(lease))
 		s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 1})
@@ -31,7 +32,7 @@ var leaseLaws = []law{
 	{"an expired lease that was not reclaimed can be renewed", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
-		same(s, "news", s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}), holdfast.Renewed{})
+		same(s, "news", s.renew(store.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}), store.RenewResult{})
 		same(s, "reclaimed", len(s.reclaim()), 0)
 		s.settle(completes(lease))
 	}},
@@ -43,10 +44,10 @@ var leaseLaws = []law{
 	}},
 	{"a renewal after the reclaim reports the jobs as lost (oban#1488)", func(s *scene) {
 		s.enqueueAll(draft(), draft())
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(longAgo)
 		taken := s.reclaim()
-		news := s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
+		news := s.renew(store.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
 		same(s, "lost", len(news.Lost), 2)
 		same(s, "holder", s.job(taken[0].ID).Worker, "reclaimer")
 		same(s, "until", s.job(taken[0].ID).LeaseUntil, taken[0].LeaseUntil)
@@ -55,19 +56,19 @@ var leaseLaws = []law{
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		s.settle(completes(leases[0]))
-		news := s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: ids(leases)})
-		same(s, "news", news, holdfast.Renewed{Lost: []holdfast.ID{leases[0].ID}})
+		news := s.renew(store.Renewal{Batch: leases[0].Batch, Running: ids(leases)})
+		same(s, "news", news, store.RenewResult{Lost: []holdfast.ID{leases[0].ID}})
 	}},
 	{"a job renewed through a batch it is not in is reported as lost, whichever worker holds it", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		a, b := s.claimOne(), s.claimOne()
-		news := s.renew(holdfast.Renewal{Batch: a.Batch, Running: []holdfast.ID{b.ID}})
-		same(s, "news", news, holdfast.Renewed{Lost: []holdfast.ID{b.ID}})
+		news := s.renew(store.Renewal{Batch: a.Batch, Running: []holdfast.ID{b.ID}})
+		same(s, "news", news, store.RenewResult{Lost: []holdfast.ID{b.ID}})
 	}},
 	{"a renewal records which jobs have started", func(s *scene) {
 		s.enqueueAll(draft(), draft())
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2})
-		s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 2})
+		s.renew(store.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
 		same(s, "first started", s.job(leases[0].ID).StartedAt.IsZero(), false)
 		same(s, "second started", s.job(leases[1].ID).StartedAt.IsZero(), true)
 		s.Advance(longAgo)
@@ -78,21 +79,21 @@ var leaseLaws = []law{
 		a, b, c := s.claimOne(), s.claimOne(), s.claimOne()
 		s.settle(completes(b))
 		s.Advance(10 * time.Second)
-		news := s.renew(holdfast.Renewal{Batch: a.Batch, Running: []holdfast.ID{a.ID}}, holdfast.Renewal{Batch: b.Batch, Running: []holdfast.ID{b.ID}},
-			holdfast.Renewal{Batch: c.Batch, Waiting: []holdfast.ID{c.ID}})
-		same(s, "news", news, holdfast.Renewed{Lost: []holdfast.ID{b.ID}})
-		for _, l := range []holdfast.Lease{a, c} {
+		news := s.renew(store.Renewal{Batch: a.Batch, Running: []holdfast.ID{a.ID}}, store.Renewal{Batch: b.Batch, Running: []holdfast.ID{b.ID}},
+			store.Renewal{Batch: c.Batch, Waiting: []holdfast.ID{c.ID}})
+		same(s, "news", news, store.RenewResult{Lost: []holdfast.ID{b.ID}})
+		for _, l := range []store.Lease{a, c} {
 			same(s, "until", s.job(l.ID).LeaseUntil, l.LeaseUntil.Add(10*time.Second))
 		}
 	}},
 	{"an empty renewal returns nothing", func(s *scene) {
-		same(s, "news", s.renew(), holdfast.Renewed{})
+		same(s, "news", s.renew(), store.RenewResult{})
 	}},
 	{"the next renewal returns the jobs with a cancel request", func(s *scene) {
 		lease := s.start()
 		s.cancel(lease.ID)
-		news := s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}})
-		same(s, "news", news, holdfast.Renewed{Cancelling: []holdfast.ID{lease.ID}})
+		news := s.renew(store.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}})
+		same(s, "news", news, store.RenewResult{Cancelling: []holdfast.ID{lease.ID}})
 	}},
 }
 
@@ -100,26 +101,26 @@ var noteLaws = []law{
 	{"progress is shown while the job runs, with the store's time", func(s *scene) {
 		lease := s.start()
 		s.Advance(time.Second)
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Progress: &holdfast.Progress{Percent: 12.5, Note: "page 3 of 24"}})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Progress: &holdfast.Progress{Percent: 12.5, Note: "page 3 of 24"}})
 		job := s.job(lease.ID)
 		same(s, "progress", job.Progress, &holdfast.Progress{Percent: 12.5, Note: "page 3 of 24", At: job.AsOf})
 	}},
 	{"the next attempt gets the checkpoint, also after a crash, and an empty note keeps it", func(s *scene) {
 		lease := s.start()
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row": 10}`)})
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 1}})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row": 10}`)})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 1}})
 		s.settle(retries(lease, 0))
 		lease = s.claimOne()
 		same(s, "checkpoint", string(lease.Checkpoint), `{"row": 10}`)
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`11`)})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`11`)})
 		s.Advance(longAgo)
 		same(s, "checkpoint after a crash", string(s.reclaim()[0].Checkpoint), `11`)
 	}},
 	{"a note without the lease changes nothing", func(s *scene) {
 		lease := s.start()
-		good := holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}
+		good := store.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}
 		s.note(nil, good)
-		wrong := []holdfast.Note{good, good, good}
+		wrong := []store.Note{good, good, good}
 		wrong[0].Token++
 		wrong[1].Batch = holdfast.NewID()
 		wrong[2].Job = holdfast.NewID()
@@ -127,23 +128,23 @@ var noteLaws = []law{
 			n.Checkpoint = raw(`2`)
 			s.note(holdfast.ErrLeaseLost, n)
 		}
-		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, store.ChargeRelease, 0))
 		s.note(holdfast.ErrLeaseLost, good)
 		same(s, "checkpoint", string(s.claimOne().Checkpoint), `1`)
 	}},
 	{"a checkpoint that is not JSON or too large is refused, and the lease is still held", func(s *scene) {
 		lease := s.start()
 		for _, bad := range []string{`{`, `"` + strings.Repeat("x", 64<<10) + `"`} {
-			s.note(holdfast.ErrInvalid, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(bad)})
+			s.note(holdfast.ErrInvalid, store.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(bad)})
 		}
 		s.settle(completes(lease))
 	}},
 	{"one invalid note does not affect the others", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
-		var notes []holdfast.Note
+		var notes []store.Note
 		for _, l := range leases {
-			notes = append(notes, holdfast.Note{Batch: l.Batch, Job: l.ID, Token: l.Token, Checkpoint: raw(`1`)})
+			notes = append(notes, store.Note{Batch: l.Batch, Job: l.ID, Token: l.Token, Checkpoint: raw(`1`)})
 		}
 		notes[0].Token = 99
 		answers, err := s.Store.Note(s.ctx, notes)
@@ -153,16 +154,16 @@ var noteLaws = []law{
 	}},
 	{"a note with NUL bytes and invalid UTF-8 is stored without them", func(s *scene) {
 		lease := s.start()
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 50, Note: "a\x00b\xffc"}})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 50, Note: "a\x00b\xffc"}})
 		if note := s.job(lease.ID).Progress.Note; !strings.HasPrefix(note, "a") || !strings.HasSuffix(note, "c") {
 			s.Fatalf("the note became %q", note)
 		}
 	}},
 }
 
-func (s *scene) note(want error, n holdfast.Note) {
+func (s *scene) note(want error, n store.Note) {
 	s.Helper()
-	answers, err := s.Store.Note(s.ctx, []holdfast.Note{n})
+	answers, err := s.Store.Note(s.ctx, []store.Note{n})
 	s.must(err)
 	if want == nil {
 		s.must(answers[0])

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // enqueueMany enqueues n plain jobs in one call.
@@ -25,12 +26,12 @@ func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.I
 }
 
 // rateHold is a rate limit on the default queue.
-func rateHold(perSecond, burst, level float64) holdfast.Hold {
-	return holdfast.Hold{Queue: "default", Rate: &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: level}}
+func rateHold(perSecond, burst, level float64) store.Hold {
+	return store.Hold{Queue: "default", Rate: &store.Rate{PerSecond: perSecond, Burst: burst, Level: level}}
 }
 
 // expectClaims claims more than there is several times, and expects the given numbers.
-func (s *scene) expectClaims(want ...int) (all []holdfast.Lease) {
+func (s *scene) expectClaims(want ...int) (all []store.Lease) {
 	s.Helper()
 	for i, n := range want {
 		leases := s.claim(50)
@@ -51,18 +52,18 @@ func (s *scene) expectLevel(want float64) {
 	}
 }
 
-func (s *scene) deposit(h holdfast.Hold, tokens float64) {
+func (s *scene) deposit(h store.Hold, tokens float64) {
 	s.Helper()
-	s.must(s.Store.Keep(s.ctx, holdfast.Change{Deposits: []holdfast.Deposit{{Hold: h, Tokens: tokens}}}))
+	s.must(s.Store.Apply(s.ctx, store.Change{Deposits: []store.Deposit{{Hold: h, Tokens: tokens}}}))
 }
 
 // claimConcurrently makes twelve concurrent claims over several handles, and expects that they take at most n jobs in total, and that one more claim
 // gets the rest of n.
-func (s *scene) claimConcurrently(want int) (all []holdfast.Lease) {
+func (s *scene) claimConcurrently(want int) (all []store.Lease) {
 	s.Helper()
-	stores, taken := s.handles(), make([][]holdfast.Lease, 12)
+	stores, taken := s.handles(), make([][]store.Lease, 12)
 	together(len(taken), func(i int) {
-		leases, err := stores[i%len(stores)].Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 3, Start: 3, Lease: shortLease})
+		leases, err := stores[i%len(stores)].Claim(s.ctx, store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 3, Start: 3, Lease: shortLease})
 		if err != nil {
 			s.Errorf("claim: %v", err)
 		}
@@ -81,7 +82,7 @@ func (s *scene) claimConcurrently(want int) (all []holdfast.Lease) {
 
 var limitLaws = []law{
 	{"no more jobs than a limit are processing at once, however many workers claim", func(s *scene) {
-		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}} {
+		for _, hold := range []store.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}} {
 			s.Wipe()
 			s.enqueueMany(9, func(d *holdfast.Draft) { d.Owner, d.Dependency = "acme", "gateway" })
 			hold.AtMost = 4
@@ -92,17 +93,17 @@ var limitLaws = []law{
 	}},
 	{"a settlement frees a place under a limit, whatever its result", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 3})
+		s.pause(store.Hold{Queue: "default", AtMost: 3})
 		l := s.expectClaims(3)
 		s.settle(completes(l[0]), fails(l[1], "BROKEN"))
 		l = append(l[2:], s.expectClaims(2)...)
-		s.settle(releases(l[0], holdfast.ChargeInterrupt, time.Hour))
+		s.settle(releases(l[0], store.ChargeRelease, time.Hour))
 		s.expectClaims(1, 0)
 	}},
 	{"a limit counts jobs that were processing before it was placed, and those with a cancel request that have not ended", func(s *scene) {
 		s.enqueueMany(6)
 		l := s.claim(3)
-		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
+		s.pause(store.Hold{Kind: "mail", AtMost: 2})
 		s.cancel(l[0].ID)
 		s.expectClaims(0)
 		s.settle(completes(l[0]))
@@ -112,23 +113,23 @@ var limitLaws = []law{
 	}},
 	{"a lost worker's jobs count until they are reclaimed, and not afterwards", func(s *scene) {
 		s.enqueueMany(6)
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 2})
-		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "dead", Limit: 5, Start: 1})), 2)
+		s.pause(store.Hold{Queue: "default", AtMost: 2})
+		same(s, "claimed", len(s.claimAs(store.Claim{Worker: "dead", Limit: 5, Start: 1})), 2)
 		s.Advance(longAgo)
 		s.expectClaims(0)
 		taken := s.reclaim()
 		same(s, "reclaimed", len(taken), 1)
 		s.expectClaims(1, 0)
-		s.settle(releases(taken[0], holdfast.ChargeCrash, time.Hour))
+		s.settle(releases(taken[0], store.ChargeCrash, time.Hour))
 		s.expectClaims(1, 0)
 	}},
 	{"a renewal changes nothing under a limit", func(s *scene) {
 		s.enqueueMany(4)
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 2})
+		s.pause(store.Hold{Queue: "default", AtMost: 2})
 		l := s.expectClaims(2)
 		for range 3 {
 			s.Advance(20 * time.Second)
-			s.renew(holdfast.Renewal{Batch: l[0].Batch, Running: ids(l)})
+			s.renew(store.Renewal{Batch: l[0].Batch, Running: ids(l)})
 			s.expectClaims(0)
 		}
 	}},
@@ -136,7 +137,7 @@ var limitLaws = []law{
 		for _, owner := range []string{"eu.a", "eu.b", "us.c"} {
 			s.enqueueMany(4, owned(owner))
 		}
-		s.pause(holdfast.Hold{Owner: "eu.*", AtMost: 2})
+		s.pause(store.Hold{Owner: "eu.*", AtMost: 2})
 		got := map[string]int{}
 		for _, l := range s.claim(50) {
 			got[l.Owner]++
@@ -149,7 +150,7 @@ var limitLaws = []law{
 			s.settle(retries(l, 0))
 		}
 		s.enqueueMany(3)
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 1, Retries: true})
+		s.pause(store.Hold{Queue: "default", AtMost: 1, Retries: true})
 		leases := s.expectClaims(4, 0)
 		for _, l := range leases {
 			s.settle(completes(l))
@@ -162,14 +163,14 @@ var limitLaws = []law{
 		s.enqueueMany(3)
 		s.enqueueMany(3, func(d *holdfast.Draft) { d.Kind = "pdf" })
 		s.enqueueMany(3, func(d *holdfast.Draft) { d.Kind, d.Dependency = "fax", "gateway" })
-		s.pause(holdfast.Hold{Dependency: "gateway", AtMost: 5})
+		s.pause(store.Hold{Dependency: "gateway", AtMost: 5})
 		s.expectClaims(5, 0)
 	}},
 	{"all limits on a job must let it through", func(s *scene) {
 		s.enqueueMany(5, owned("acme"))
 		s.enqueueMany(5, owned("zeta"))
-		s.pause(holdfast.Hold{Owner: "acme", AtMost: 1})
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 4})
+		s.pause(store.Hold{Owner: "acme", AtMost: 1})
+		s.pause(store.Hold{Queue: "default", AtMost: 4})
 		got := map[string]int{}
 		for _, l := range s.claim(50) {
 			got[l.Owner]++
@@ -179,7 +180,7 @@ var limitLaws = []law{
 	{"a limited line gives its first jobs, and a full one does not hide others", func(s *scene) {
 		urgent := s.enqueueMany(5, func(d *holdfast.Draft) { d.Kind, d.Priority = "pdf", -1 })
 		plain := s.enqueueMany(3)
-		s.pause(holdfast.Hold{Kind: "pdf", AtMost: 2})
+		s.pause(store.Hold{Kind: "pdf", AtMost: 2})
 		leases := s.reopened().claim(4)
 		same(s, "claimed", ids(leases), append(urgent[:2:2], plain[:2]...))
 		s.settle(completes(leases[0]))
@@ -187,7 +188,7 @@ var limitLaws = []law{
 	}},
 	{"twelve concurrent claims over three handles never exceed a limit", func(s *scene) {
 		s.enqueueMany(60)
-		s.pause(holdfast.Hold{Queue: "default", AtMost: 5})
+		s.pause(store.Hold{Queue: "default", AtMost: 5})
 		for range 5 {
 			for _, l := range s.claimConcurrently(5) {
 				s.settle(completes(l))
@@ -196,21 +197,21 @@ var limitLaws = []law{
 	}},
 	{"workers that claim and settle for a while never hold more than a limit", func(s *scene) {
 		s.enqueueMany(90)
-		s.pause(holdfast.Hold{Kind: "mail", AtMost: 4})
+		s.pause(store.Hold{Kind: "mail", AtMost: 4})
 		stores, done := s.handles(), &lockedCounts{}
 		together(9, func(i int) {
-			store := stores[i%3]
+			db := stores[i%3]
 			for range 30 {
-				leases, err := store.Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: shortLease})
+				leases, err := db.Claim(s.ctx, store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: shortLease})
 				if err != nil {
 					s.Errorf("claim: %v", err)
 				}
-				running, _, err := store.Jobs(s.ctx, holdfast.Filter{State: holdfast.Processing})
+				running, _, err := db.Jobs(s.ctx, store.Filter{State: holdfast.Processing})
 				if err != nil || len(running) > 4 {
 					s.Errorf("%d jobs are processed at once, the limit is 4 (%v)", len(running), err)
 				}
 				for _, l := range leases {
-					if answers, err := store.Settle(s.ctx, []holdfast.Settlement{completes(l)}); err != nil || answers[0] != nil {
+					if answers, err := db.Settle(s.ctx, []store.Settlement{completes(l)}); err != nil || answers[0] != nil {
 						s.Errorf("settle: %v %v", err, answers)
 					}
 					done.add(l.ID.String())
@@ -227,7 +228,7 @@ var bucketLaws = []law{
 		s.pause(rateHold(0, 5, 3))
 		l := s.expectClaims(3, 0)
 		s.expectLevel(0)
-		s.settle(completes(l[0]), releases(l[1], holdfast.ChargeInterrupt, 0))
+		s.settle(completes(l[0]), releases(l[1], store.ChargeRelease, 0))
 		s.expectClaims(0)
 	}},
 	{"a rate limit refills by the clock, up to its burst", func(s *scene) {
@@ -258,9 +259,9 @@ var bucketLaws = []law{
 		s.Advance(2 * time.Second)
 		s.pause(rateHold(0, 20, 20))
 		s.expectLevel(6)
-		s.must(s.Store.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "bob", Rate: &holdfast.Rate{PerSecond: 0, Burst: 5}}}}))
+		s.must(s.Store.Apply(s.ctx, store.Change{Place: []store.Hold{{Queue: "default", Actor: "bob", Rate: &store.Rate{PerSecond: 0, Burst: 5}}}}))
 		s.expectLevel(5)
-		s.pause(holdfast.Hold{Queue: "default"})
+		s.pause(store.Hold{Queue: "default"})
 		s.pause(rateHold(0, 3, 2))
 		s.expectLevel(2)
 	}},
@@ -269,12 +270,12 @@ var bucketLaws = []law{
 		s.deposit(rateHold(0, 3, 0), 2)
 		same(s, "holds", len(s.holds()), 0)
 		s.pause(rateHold(0, 3, 0))
-		s.deposit(holdfast.Hold{Queue: "default"}, 1.5)
+		s.deposit(store.Hold{Queue: "default"}, 1.5)
 		s.expectLevel(1.5)
 		s.expectClaims(1, 0)
-		s.deposit(holdfast.Hold{Queue: "default", Source: holdfast.SourceBudget}, 1)
+		s.deposit(store.Hold{Queue: "default", Source: store.SourceBudget}, 1)
 		s.expectLevel(0.5)
-		s.deposit(holdfast.Hold{Queue: "default"}, 100)
+		s.deposit(store.Hold{Queue: "default"}, 100)
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
@@ -285,18 +286,18 @@ var bucketLaws = []law{
 		}
 		s.enqueueMany(3)
 		hold := rateHold(0, 2, 2)
-		hold.Retries, hold.Source = true, holdfast.SourceBudget
+		hold.Retries, hold.Source = true, store.SourceBudget
 		s.pause(hold)
 		s.expectClaims(5, 0)
 		s.expectLevel(0)
 	}},
 	{"a rate limit and a limit on the same jobs must both let them through, and jobs held by the limit cost no tokens", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
+		s.pause(store.Hold{Kind: "mail", AtMost: 2})
 		hold := rateHold(0, 5, 5)
 		s.pause(hold)
 		s.expectClaims(2, 0)
-		s.resume(holdfast.Hold{Kind: "mail"})
+		s.resume(store.Hold{Kind: "mail"})
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
@@ -313,7 +314,7 @@ var bucketLaws = []law{
 		s.enqueueMany(60)
 		s.pause(rateHold(0, 10, 7))
 		s.claimConcurrently(7)
-		s.deposit(holdfast.Hold{Queue: "default"}, 4)
+		s.deposit(store.Hold{Queue: "default"}, 4)
 		s.claimConcurrently(4)
 		s.expectLevel(0)
 	}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Where a job is.
@@ -46,9 +47,9 @@ type record struct {
 	checkpoint []byte
 	progress   *holdfast.Progress
 
-	attempts []holdfast.Attempt
-	late     []holdfast.Attempt
-	events   []holdfast.Event
+	attempts []store.Attempt
+	late     []store.Attempt
+	events   []store.Event
 }
 
 // A batchLease is the lease of one batch.
@@ -79,15 +80,15 @@ type model struct {
 
 	kinds         map[string]string // declared dependencies of kinds
 	holds         map[holdName]*held
-	records       map[recordName]holdfast.Record
+	records       map[recordName]store.Record
 	redriven      map[redriveOf]*redriven
 	groups        map[holdfast.ID]*groupRecord
 	storeStates   map[holdfast.ID]holdfast.GroupState // the states that the store returned
 	continuations []holdfast.Draft                    // continuations of settled groups; the store chooses their ids
 	errors        map[string]*errorGroup
-	trends        map[trendOf]*holdfast.Trend
+	trends        map[trendOf]*store.Trend
 	deadlines     map[deadline]int // start deadlines, with the token at that time
-	stories       map[string][]holdfast.Event
+	stories       map[string][]store.Event
 	ambiguous     map[string]bool // subjects for which several stories are correct
 }
 
@@ -95,8 +96,8 @@ func newModel(now time.Time) *model {
 	return &model{
 		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*batchLease{},
 		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
-		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*groupRecord{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
-		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, ambiguous: map[string]bool{},
+		records: map[recordName]store.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*groupRecord{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*store.Trend{},
+		deadlines: map[deadline]int{}, stories: map[string][]store.Event{}, ambiguous: map[string]bool{},
 	}
 }
 
@@ -213,13 +214,13 @@ func (m *model) expirable() []*record {
 }
 
 // take puts jobs into a new batch. A start below zero starts none, whatever their counters.
-func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
+func (m *model) take(c store.Claim, jobs []*record, batch holdfast.ID) {
 	if len(jobs) == 0 {
 		return
 	}
 	m.leases[batch] = &batchLease{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
 	for i, r := range jobs {
-		r.started = c.Start >= 0 && (i < c.Start || r.Interrupts > 0 || r.Crashes > 0)
+		r.started = c.Start >= 0 && (i < c.Start || r.Releases > 0 || r.Crashes > 0)
 		r.place, r.batch, r.aside = leased, batch, false
 		r.Token++
 	}
@@ -238,14 +239,14 @@ func (m *model) leave(r *record) {
 }
 
 // lease is what a claim returns for one job.
-func (m *model) lease(r *record) holdfast.Lease {
+func (m *model) lease(r *record) store.Lease {
 	since := r.CreatedAt
 	if !r.since.IsZero() {
 		since = r.since
 	}
 	job := m.view(r)
 	job.Dependency = r.Dependency
-	return holdfast.Lease{Job: job, Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
+	return store.Lease{Job: job, Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
 }
 
 // view is the job as the store shows it.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A store chooses between owners, and once in sixteen claims between priorities. So the model does not predict what a claim takes: it checks what was
@@ -13,7 +13,7 @@ import (
 // An offer is what a claim could have taken, and what it took.
 type offer struct {
 	m        *model
-	claim    holdfast.Claim
+	claim    store.Claim
 	jobs     []*record // ready, in its queues, of its kinds, not held; in order
 	tags     bool      // there are others with held tags
 	taken    map[*record]bool
@@ -21,7 +21,7 @@ type offer struct {
 	slots    map[string]int // what each owner's slots have left, if the claim bounds them
 }
 
-func (m *model) offer(c holdfast.Claim) *offer {
+func (m *model) offer(c store.Claim) *offer {
 	o := &offer{m: m, claim: c, taken: map[*record]bool{}}
 	for _, r := range m.where(ready, func(r *record) bool { return covers(c, r) && !m.closed(r) }) {
 		if m.tagHeld(r) {
@@ -41,7 +41,7 @@ func (m *model) offer(c holdfast.Claim) *offer {
 }
 
 // covers reports whether a claim asks for jobs of this queue and kind.
-func covers(c holdfast.Claim, r *record) bool {
+func covers(c store.Claim, r *record) bool {
 	return (len(c.Queues) == 0 || slices.Contains(c.Queues, r.Queue)) && (len(c.Kinds) == 0 || slices.Contains(c.Kinds, r.Kind))
 }
 
@@ -50,7 +50,7 @@ func (o *offer) full(owner string) bool { return o.slots != nil && o.slots[owner
 
 // check checks the answer of a store against the rules of a claim. It returns the records that were taken, or what is wrong. even is set if the order
 // is only right for a claim that shares evenly between priorities.
-func (o *offer) check(got []holdfast.Lease) (taken []*record, even bool, wrong string) {
+func (o *offer) check(got []store.Lease) (taken []*record, even bool, wrong string) {
 	last := map[string]*record{}
 	for _, l := range got {
 		r := o.m.jobs[l.ID]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Groups in the model. There are no counters: everything follows from the members.
@@ -172,7 +173,7 @@ func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
 
 // cancelByStore cancels a job that is not processing, with the store as actor.
 func (m *model) cancelByStore(r *record, reason string) {
-	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
+	if _, err := m.cancel(store.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
 		panic("the model cannot cancel what is live: " + err.Error())
 	}
 }
@@ -258,7 +259,7 @@ func (m *model) settleGroups() (did bool) {
 
 func (m *model) announce(g *groupRecord, name, actor, reason string) {
 	subject := "group/" + g.ID.String()
-	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
+	m.stories[subject] = append(m.stories[subject], store.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
 }
 
 // outcomeOf describes how the members ended.
@@ -274,7 +275,7 @@ func outcomeOf(n holdfast.Members) string {
 }
 
 // reopen starts a new generation of a settled group, and of the groups around it.
-func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
+func (m *model) reopen(id holdfast.ID, i store.Intervention) {
 	g := m.groups[id]
 	if g == nil || !g.State.Settled() {
 		return
@@ -286,7 +287,7 @@ func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
 }
 
 // findGroup returns the group of an intervention, if it exists and belongs to the caller.
-func (m *model) findGroup(i holdfast.Intervention) (*groupRecord, error) {
+func (m *model) findGroup(i store.Intervention) (*groupRecord, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
@@ -297,7 +298,7 @@ func (m *model) findGroup(i holdfast.Intervention) (*groupRecord, error) {
 	return g, nil
 }
 
-func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
+func (m *model) retryGroup(i store.Intervention) (int, error) {
 	g, err := m.findGroup(i)
 	if err != nil {
 		return 0, err
@@ -310,7 +311,7 @@ func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
 }
 
 // retryMembers starts a new generation of all failed members of a group, and of all that were cancelled because of them.
-func (m *model) retryMembers(group holdfast.ID, i holdfast.Intervention) (sent int) {
+func (m *model) retryMembers(group holdfast.ID, i store.Intervention) (sent int) {
 	for _, r := range m.jobs {
 		if r.Group != group || r.place != finished {
 			continue
@@ -338,7 +339,7 @@ func (m *model) retryMembers(group holdfast.ID, i holdfast.Intervention) (sent i
 	return sent
 }
 
-func (m *model) cancelGroup(i holdfast.Intervention) error {
+func (m *model) cancelGroup(i store.Intervention) error {
 	g, err := m.findGroup(i)
 	if err != nil {
 		return err

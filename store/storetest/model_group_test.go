@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A player applies random operations to a model alone, and checks the invariants of groups after each.
@@ -136,21 +137,21 @@ func (p *player) work() {
 		return
 	}
 	batch := p.id()
-	p.m.take(holdfast.Claim{Worker: "w", Limit: 1, Start: 1, Lease: time.Minute}, []*record{r}, batch)
-	s := holdfast.Settlement{Batch: batch, Job: r.ID, Token: r.Token, To: holdfast.Complete}
+	p.m.take(store.Claim{Worker: "w", Limit: 1, Start: 1, Lease: time.Minute}, []*record{r}, batch)
+	s := store.Settlement{Batch: batch, Job: r.ID, Token: r.Token, To: holdfast.Complete}
 	switch p.IntN(6) {
 	case 0:
-		s.To, s.Charge = holdfast.Queued, holdfast.ChargeInterrupt
+		s.To, s.Charge = holdfast.Queued, store.ChargeRelease
 	case 1, 2:
-		s.To, s.Charge, s.Failure = holdfast.Failed, holdfast.ChargeFailure, &holdfast.Failure{Code: "BROKEN"}
+		s.To, s.Charge, s.Failure = holdfast.Failed, store.ChargeFailure, &holdfast.Failure{Code: "BROKEN"}
 	}
 	_ = p.m.settle(s)
 }
 
 func (p *player) conclude() { p.m.conclude() }
 
-func (p *player) word() holdfast.Intervention {
-	return holdfast.Intervention{Job: of(p, p.jobs), Group: of(p, p.groups), Actor: "ada"}
+func (p *player) word() store.Intervention {
+	return store.Intervention{Job: of(p, p.jobs), Group: of(p, p.groups), Actor: "ada"}
 }
 
 func (p *player) retry()       { _, _ = p.m.retry(p.word()) }
@@ -159,7 +160,7 @@ func (p *player) cancelGroup() { _ = p.m.cancelGroup(p.word()) }
 func (p *player) cancelJob()   { _, _ = p.m.cancel(p.word()) }
 
 func (p *player) redrive() {
-	_, _ = p.m.redrive(holdfast.Redrive{ID: p.id(), Jobs: []holdfast.ID{of(p, p.jobs), of(p, p.jobs)}, Actor: "ada"})
+	_, _ = p.m.redrive(store.Redrive{ID: p.id(), Jobs: []holdfast.ID{of(p, p.jobs), of(p, p.jobs)}, Actor: "ada"})
 }
 
 // invariant returns what is wrong with the groups, or "".

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Holds in the model.
@@ -14,14 +14,14 @@ import (
 // A holdName identifies a hold: scope, name and source.
 type holdName struct{ scope, name, source string }
 
-func nameOf(h holdfast.Hold) holdName {
-	scope, name := h.On()
-	return holdName{scope, name, cmp.Or(h.Source, holdfast.SourceOperator)}
+func nameOf(h store.Hold) holdName {
+	scope, name := h.Scope()
+	return holdName{scope, name, cmp.Or(h.Source, store.SourceOperator)}
 }
 
 // A held is a hold that was placed. The level of its rate is that of a given time.
 type held struct {
-	holdfast.Hold
+	store.Hold
 	levelAt time.Time
 }
 
@@ -34,11 +34,11 @@ func (h *held) level(now time.Time) float64 {
 
 // fill sets the present level of a rate limit.
 func (h *held) fill(level float64, now time.Time) {
-	h.Rate = &holdfast.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: min(h.Rate.Burst, level)}
+	h.Rate = &store.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: min(h.Rate.Burst, level)}
 	h.levelAt = now
 }
 
-func (m *model) place(h holdfast.Hold) {
+func (m *model) place(h store.Hold) {
 	name := nameOf(h)
 	placed := &held{Hold: h, levelAt: m.now}
 	placed.Source, placed.Since, placed.For = name.source, m.now, 0
@@ -51,7 +51,7 @@ func (m *model) place(h holdfast.Hold) {
 	m.holds[name] = placed
 }
 
-func (m *model) pause(h holdfast.Hold) error {
+func (m *model) pause(h store.Hold) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (m *model) pause(h holdfast.Hold) error {
 	return nil
 }
 
-func (m *model) resume(h holdfast.Hold) error {
+func (m *model) resume(h store.Hold) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
@@ -80,14 +80,14 @@ func (m *model) resume(h holdfast.Hold) error {
 	return nil
 }
 
-func subjectOf(h holdfast.Hold) string {
-	scope, name := h.On()
+func subjectOf(h store.Hold) string {
+	scope, name := h.Scope()
 	return "hold/" + scope + "/" + name
 }
 
 // addStory adds an event of a subject that is not a job.
 func (m *model) addStory(subject, name, actor, reason string) {
-	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason})
+	m.stories[subject] = append(m.stories[subject], store.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason})
 }
 
 // dependency is the dependency of a job: its own, or else the declared one of its kind.
@@ -103,7 +103,7 @@ func (m *model) covers(h *held, r *record) bool {
 
 // about reports whether a hold names the queue, kind, owner or dependency of a job.
 func (m *model) about(h *held, r *record) bool {
-	scope, _ := h.On()
+	scope, _ := h.Scope()
 	names := map[string]string{"queue": r.Queue, "kind": r.Kind, "owner": r.Owner, "dependency": m.dependency(r)}
 	return scope != "tag" && h.Covers(names[scope])
 }
@@ -186,7 +186,7 @@ func (m *model) spend(r *record) {
 }
 
 // behind counts the due jobs that a hold holds: the minimum and the maximum, because some may have been set aside or not promoted.
-func (m *model) behind(h holdfast.Hold) (least, most int) {
+func (m *model) behind(h store.Hold) (least, most int) {
 	hold := &held{Hold: h}
 	for _, r := range m.jobs {
 		switch {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Interventions in the model.
 
 // find returns the job of an intervention, if it exists and belongs to the caller.
-func (m *model) find(i holdfast.Intervention) (*record, error) {
+func (m *model) find(i store.Intervention) (*record, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
@@ -25,7 +26,7 @@ func (m *model) find(i holdfast.Intervention) (*record, error) {
 	return r, nil
 }
 
-func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
+func (m *model) retry(i store.Intervention) (ahead int, err error) {
 	r, err := m.find(i)
 	if err != nil {
 		return 0, err
@@ -35,7 +36,7 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 		return 0, refuseJob(r.ID, textNotFailed, r.state)
 	case r.place == waiting:
 		return 0, refuseJob(r.ID, textWaits)
-	case r.place == ready || r.place == later && r.Failures+r.Crashes+r.Interrupts == 0:
+	case r.place == ready || r.place == later && r.Failures+r.Crashes+r.Releases == 0:
 		return 0, refuseJob(r.ID, textQueued)
 	case r.place == leased && !m.stuck(r, i):
 		return 0, refuseJob(r.ID, textRunning)
@@ -58,10 +59,10 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 }
 
 // startGeneration makes a job claimable in a new generation, and reopens its group if that had settled.
-func (m *model) startGeneration(r *record, i holdfast.Intervention) {
+func (m *model) startGeneration(r *record, i store.Intervention) {
 	m.reopen(r.Group, i)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
-	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
+	r.Failures, r.Crashes, r.Releases = 0, 0, 0
 	r.Generation++
 }
 
@@ -80,7 +81,7 @@ func (m *model) claimKey(r *record) error {
 
 func (m *model) expired(r *record) bool { return !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now) }
 
-func (m *model) stuck(r *record, i holdfast.Intervention) bool {
+func (m *model) stuck(r *record, i store.Intervention) bool {
 	s := m.leases[r.batch]
 	return !s.expires.After(m.now) || i.StuckAfter > 0 && !s.claimedAt.After(m.now.Add(-i.StuckAfter))
 }
@@ -90,13 +91,13 @@ func (m *model) ahead(r *record) int {
 	return len(m.where(ready, func(o *record) bool { return o.Queue == r.Queue && inOrder(o, r) < 0 }))
 }
 
-func (m *model) tell(r *record, name string, i holdfast.Intervention) {
-	r.events = append(r.events, holdfast.Event{
+func (m *model) tell(r *record, name string, i store.Intervention) {
+	r.events = append(r.events, store.Event{
 		Job: r.ID, At: m.now, Name: name, Actor: i.Actor, Reason: i.Reason, Token: r.Token, Generation: r.Generation,
 	})
 }
 
-func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
+func (m *model) cancel(i store.Intervention) (holdfast.State, error) {
 	r, err := m.find(i)
 	if err != nil {
 		return "", err
@@ -117,7 +118,7 @@ func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
 	return holdfast.Cancelled, nil
 }
 
-func (m *model) discard(i holdfast.Intervention) error {
+func (m *model) discard(i store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (m *model) discard(i holdfast.Intervention) error {
 }
 
 // edit changes a queued job, or the arguments, priority and attempts of a dead letter. A job that was set aside is certainly claimable again.
-func (m *model) edit(e holdfast.Edit) (*record, error) {
+func (m *model) edit(e store.Edit) (*record, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 		return nil, refuseJob(r.ID, textDeadEdit)
 	case was.State != holdfast.Failed && was.State != holdfast.Queued:
 		return nil, refuseJob(r.ID, textUneditable, was.State)
-	case e.Seen != "" && e.Seen != was.Digest():
+	case e.IfDigest != "" && e.IfDigest != was.Digest():
 		return nil, refuseJob(r.ID, textStale)
 	}
 	if e.Patch != nil {
@@ -206,7 +207,7 @@ func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
 }
 
 // editReason is the reason of an edit's event: the given one, and what changed.
-func editReason(was holdfast.Job, e holdfast.Edit) string {
+func editReason(was holdfast.Job, e store.Edit) string {
 	var said []string
 	add := func(changed bool, text string, args ...any) {
 		if changed {

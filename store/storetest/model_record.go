@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Records, redrives, error groups and deadlines in the model.
@@ -18,24 +19,24 @@ import (
 type recordName struct{ room, name string }
 
 // keep applies a change, all or none.
-func (m *model) keep(c holdfast.Change) error {
+func (m *model) keep(c store.Change) error {
 	for i := range c.Place {
 		if err := c.Place[i].Check(); err != nil {
 			return err
 		}
 	}
 	for _, r := range c.Records {
-		if m.records[recordName{r.Room, r.Name}].Version != r.Version {
-			return refuse(holdfast.ErrConflict, holdfast.ID{}, textRecord, r.Room, r.Name)
+		if m.records[recordName{r.Namespace, r.Name}].Version != r.Version {
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, textRecord, r.Namespace, r.Name)
 		}
 	}
 	for _, r := range c.Records {
-		name := recordName{r.Room, r.Name}
+		name := recordName{r.Namespace, r.Name}
 		if r.Body == nil {
 			delete(m.records, name)
 			continue
 		}
-		m.records[name] = holdfast.Record{Room: r.Room, Name: r.Name, Version: r.Version + 1, Body: r.Body, KeptAt: m.now}
+		m.records[name] = store.Record{Namespace: r.Namespace, Name: r.Name, Version: r.Version + 1, Body: r.Body, KeptAt: m.now}
 	}
 	for _, h := range c.Place {
 		m.place(h)
@@ -50,7 +51,7 @@ func (m *model) keep(c holdfast.Change) error {
 	}
 	for _, e := range c.Events {
 		if r := m.jobs[e.Job]; r != nil {
-			m.tell(r, e.Name, holdfast.Intervention{Actor: e.Actor, Reason: e.Reason})
+			m.tell(r, e.Name, store.Intervention{Actor: e.Actor, Reason: e.Reason})
 		} else {
 			m.addStory(e.Subject, e.Name, e.Actor, e.Reason)
 		}
@@ -69,7 +70,7 @@ type redriven struct {
 // loose is the prefix of an event's reason of which only a part is guaranteed.
 const loose = "(in part) "
 
-func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
+func (m *model) redrive(step store.Redrive) ([]error, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
 	return answers, nil
 }
 
-func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
+func (m *model) redriveOne(step store.Redrive, id holdfast.ID) error {
 	of := redriveOf{step.ID, id}
 	r := m.jobs[id]
 	switch {
@@ -91,7 +92,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	case r.place != finished || r.state != holdfast.Failed || r.discarded:
 		return refuseJob(id, textNoDeadLetter)
 	}
-	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
+	i := store.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
 	if step.Discard {
 		r.discarded = true
 		m.redriven[of] = &redriven{r.Generation, "discarded"}
@@ -152,7 +153,7 @@ func patched(value, patch any) any {
 }
 
 // withoutExtraReasons removes from a store's events what is not guaranteed: a store may say more than the model.
-func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
+func withoutExtraReasons(got, want []store.Event) []store.Event {
 	got = slices.Clone(got)
 	for i := range min(len(got), len(want)) {
 		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare them exactly
@@ -166,7 +167,7 @@ func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
 }
 
 // tally counts the outcomes of the jobs that a redrive took.
-func (m *model) tally(redrive holdfast.ID) (t holdfast.Tally) {
+func (m *model) tally(redrive holdfast.ID) (t store.RedriveCounts) {
 	counts := map[string]int{}
 	for of, row := range m.redriven {
 		if of.redrive != redrive {
@@ -196,7 +197,7 @@ func (m *model) breach() (broken []holdfast.ID) {
 		}
 		delete(m.deadlines, d)
 		if r := m.jobs[d.job]; (r.place == ready || r.place == later) && r.Token == token {
-			m.tell(r, "breach", holdfast.Intervention{Actor: "holdfast", Reason: "its next attempt did not start by " + d.at.UTC().Format(time.RFC3339)})
+			m.tell(r, "breach", store.Intervention{Actor: "holdfast", Reason: "its next attempt did not start by " + d.at.UTC().Format(time.RFC3339)})
 			broken = append(broken, r.ID)
 		}
 	}
@@ -205,7 +206,7 @@ func (m *model) breach() (broken []holdfast.ID) {
 
 // An errorGroup is an error group with every failure that was counted in it.
 type errorGroup struct {
-	holdfast.ErrorGroup
+	store.ErrorGroup
 	seen []failureSeen
 }
 
@@ -215,16 +216,16 @@ type failureSeen struct {
 }
 
 // countFailure counts a failed attempt in its error group.
-func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State) {
+func (m *model) countFailure(r *record, s store.Settlement, to holdfast.State) {
 	f := s.Failure
-	counts := s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash || to != holdfast.Queued
+	counts := s.Charge == store.ChargeFailure || s.Charge == store.ChargeCrash || to != holdfast.Queued
 	if f == nil || f.Fingerprint == "" || !counts {
 		return
 	}
 	g := m.errors[f.Fingerprint]
 	if g == nil {
-		g = &errorGroup{ErrorGroup: holdfast.ErrorGroup{
-			Fingerprint: f.Fingerprint, Code: f.Code, Category: f.Category, Message: f.Message, Detail: f.Detail, FirstSeen: m.now, Status: holdfast.Open,
+		g = &errorGroup{ErrorGroup: store.ErrorGroup{
+			Fingerprint: f.Fingerprint, Code: f.Code, Category: f.Category, Message: f.Message, Detail: f.Detail, FirstSeen: m.now, Status: store.StatusOpen,
 		}}
 		m.errors[f.Fingerprint] = g
 	}
@@ -232,15 +233,15 @@ func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State
 	g.LastSeen = m.now
 	g.seen = append(g.seen, failureSeen{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
 	switch {
-	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
-		g.Status = holdfast.Regressed
+	case g.Status == store.StatusResolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
+		g.Status = store.StatusRegressed
 		reason := "it failed again after it was resolved"
 		if g.ResolvedIn != "" {
 			reason += " in version " + g.ResolvedIn
 		}
 		m.addStory("error/"+g.Fingerprint, "regressed", "holdfast", reason)
-	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
-		g.Status = holdfast.Open
+	case g.Status == store.StatusIgnored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
+		g.Status = store.StatusOpen
 		reason := fmt.Sprintf("it was ignored until it had %d failures", g.UntilCount)
 		if !g.Until.IsZero() && !g.Until.After(m.now) {
 			reason = "it was ignored until " + g.Until.UTC().Format(time.RFC3339)
@@ -256,14 +257,14 @@ type trendOf struct {
 }
 
 // countTrend counts the result of an attempt, unless it was released.
-func (m *model) countTrend(s holdfast.Settlement, to holdfast.State) {
-	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt || to == holdfast.Failed && s.Failure.Benign {
+func (m *model) countTrend(s store.Settlement, to holdfast.State) {
+	if to == holdfast.Queued && s.Charge == store.ChargeRelease || to == holdfast.Failed && s.Failure.Benign {
 		return
 	}
 	at := trendOf{m.now.Truncate(time.Minute), s.Queue}
 	t := m.trends[at]
 	if t == nil {
-		t = &holdfast.Trend{Step: at.step, Queue: at.queue}
+		t = &store.Trend{Step: at.step, Queue: at.queue}
 		m.trends[at] = t
 	}
 	switch to {
@@ -278,7 +279,7 @@ func (m *model) countTrend(s holdfast.Settlement, to holdfast.State) {
 	}
 }
 
-func (m *model) triage(t holdfast.Triage) error {
+func (m *model) triage(t store.Triage) error {
 	if err := t.Check(); err != nil {
 		return err
 	}

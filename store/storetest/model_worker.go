@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Workers and duties in the model.
@@ -13,8 +14,8 @@ func (r *record) holds(batch holdfast.ID, token int) bool {
 	return r.place == leased && r.batch == batch && r.Token == token
 }
 
-func (m *model) renew(renewals []holdfast.Renewal, lease time.Duration) holdfast.Renewed {
-	var answer holdfast.Renewed
+func (m *model) renew(renewals []store.Renewal, lease time.Duration) store.RenewResult {
+	var answer store.RenewResult
 	for _, n := range renewals {
 		if s, ok := m.leases[n.Batch]; ok {
 			s.expires = m.now.Add(lease)
@@ -38,7 +39,7 @@ func (m *model) renew(renewals []holdfast.Renewal, lease time.Duration) holdfast
 	return answer
 }
 
-func (m *model) note(n holdfast.Note) error {
+func (m *model) note(n store.Note) error {
 	if err := n.Check(); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (m *model) note(n holdfast.Note) error {
 	return nil
 }
 
-func (m *model) settle(s holdfast.Settlement) error {
+func (m *model) settle(s store.Settlement) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (m *model) settle(s holdfast.Settlement) error {
 			return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 		}
 	}
-	r.late = append(r.late, holdfast.Attempt{Job: r.ID, Token: s.Token, To: s.To})
+	r.late = append(r.late, store.Attempt{Job: r.ID, Token: s.Token, To: s.To})
 	return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 }
 
@@ -89,17 +90,17 @@ func (r *record) alreadyApplied(token int, to holdfast.State) bool {
 }
 
 // apply settles an attempt.
-func (m *model) apply(r *record, s holdfast.Settlement) {
+func (m *model) apply(r *record, s store.Settlement) {
 	count := 0
 	switch s.Charge {
-	case holdfast.ChargeFailure:
+	case store.ChargeFailure:
 		r.Failures++
 		count = r.Failures
-	case holdfast.ChargeCrash:
+	case store.ChargeCrash:
 		r.Crashes++
 		count = r.Crashes
-	case holdfast.ChargeInterrupt:
-		r.Interrupts++
+	case store.ChargeRelease:
+		r.Releases++
 	}
 	to, said := s.To, holdfast.State("")
 	if r.cancel {
@@ -111,7 +112,7 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		began = latest(m.now.Add(-s.Took), from.claimedAt)
 	}
 	if to != holdfast.Complete {
-		attempt := holdfast.Attempt{
+		attempt := store.Attempt{
 			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.attemptWorker(), StartedAt: began, EndedAt: m.now, Said: said,
 			To: to, Charge: s.Charge, Failure: s.Failure, Why: s.Why, Limit: s.Limit, Count: count,
 		}
@@ -128,8 +129,8 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 	m.countFailure(r, s, to)
 	m.countTrend(s, to)
 	if to == holdfast.Queued {
-		if s.Within > 0 {
-			m.deadlines[deadline{m.now.Add(s.Within), r.ID}] = r.Token
+		if s.StartWithin > 0 {
+			m.deadlines[deadline{m.now.Add(s.StartWithin), r.ID}] = r.Token
 		}
 		r.place, r.due = ready, m.now.Add(s.Delay)
 		if s.Delay > 0 {
@@ -190,7 +191,7 @@ func (m *model) expiredMembers() (back, over []*record) {
 // release returns a job that its worker never started to its queue.
 func (m *model) release(r *record) {
 	r.Token++
-	r.Interrupts++
+	r.Releases++
 	m.endWithoutWorker(r, "its worker went silent before it started")
 }
 
@@ -201,16 +202,16 @@ func (m *model) endWithoutWorker(r *record, why string) {
 	if r.started {
 		began = from.claimedAt
 	}
-	r.attempts = append(r.attempts, holdfast.Attempt{
+	r.attempts = append(r.attempts, store.Attempt{
 		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.attemptWorker(), StartedAt: began, EndedAt: m.now,
-		To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: m.now, Why: why,
+		To: holdfast.Queued, Charge: store.ChargeRelease, DueAt: m.now, Why: why,
 	})
 	m.leave(r)
 	r.place, r.due = ready, m.now
 }
 
 // takeOver moves a job of an expired batch into the batch that replaces it.
-func (m *model) takeOver(r *record, c holdfast.Claim, batch holdfast.ID) {
+func (m *model) takeOver(r *record, c store.Claim, batch holdfast.ID) {
 	from := m.leases[r.batch]
 	if _, ok := m.leases[batch]; !ok {
 		m.leases[batch] = &batchLease{worker: c.Worker, lost: from.attemptWorker(), claimedAt: from.claimedAt, expires: m.now.Add(c.Lease)}

@@ -1,6 +1,9 @@
 package storetest
 
-import "github.com/holdfastdev/holdfast"
+import (
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+)
 
 // Nested groups.
 var nestedLaws = []law{
@@ -65,7 +68,7 @@ var nestedLaws = []law{
 			s.expectGroup(g, holdfast.GroupReady, 2)
 		}
 		same(s, "story of the top", s.groupStory(top), []groupEvent{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
-		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 2)
+		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 2)
 	}},
 	{"a manual retry of a group also retries failed members of its child groups", func(s *scene) {
 		top := s.gather()
@@ -137,6 +140,6 @@ var nestedLaws = []law{
 		s.endTogether(20, 10)
 		s.conclude()
 		same(s, "members", s.expectGroup(parent, holdfast.GroupReady, 1).Members, holdfast.Members{Total: 10, Complete: 10})
-		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
+		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
 	}},
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // corruptions are what a person, a disk or an older program can do to a row. A database may refuse some of them.
@@ -30,7 +32,7 @@ func (s *scene) corrupt(column string, id holdfast.ID, value string) bool {
 }
 
 // claimedIntact separates leases into intact and corrupt ones.
-func claimedIntact(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
+func claimedIntact(leases []store.Lease) (good []store.Lease, bad []store.Lease) {
 	for _, l := range leases {
 		if l.Corrupt == "" {
 			good = append(good, l)
@@ -65,9 +67,9 @@ var poisonLaws = []law{
 				s.settle(completes(l))
 			}
 			same(s, c.name+": left to claim", len(s.claim(10)), 0)
-			_, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{})
+			_, _, err := s.Store.Jobs(s.ctx, store.Filter{})
 			s.must(err)
-			_, err = s.Store.Audit(s.ctx)
+			_, err = s.Store.CheckIntegrity(s.ctx)
 			s.must(err)
 		}
 		if tried < 2 {
@@ -80,7 +82,7 @@ var poisonLaws = []law{
 			s.Fatal("the database refused a long text: choose another corruption")
 		}
 		lease := s.claimOne()
-		same(s, "lease", []any{lease.ID, lease.Corrupt != "", len(lease.Args) <= holdfast.MaxArgs, lease.Token}, []any{id, true, true, 1})
+		same(s, "lease", []any{lease.ID, lease.Corrupt != "", len(lease.Args) <= check.MaxArgs, lease.Token}, []any{id, true, true, 1})
 		s.settle(fails(lease, "UNREADABLE_JOB"))
 		s.expectState(id, holdfast.Failed)
 	}},
@@ -105,7 +107,7 @@ var poisonLaws = []law{
 		good, bad := claimedIntact(taken)
 		same(s, "sound", len(good), 2)
 		for _, l := range good {
-			s.settle(releases(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, store.ChargeCrash, 0))
 		}
 		for _, l := range bad {
 			s.settle(fails(l, "UNREADABLE_JOB"))
@@ -178,7 +180,7 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(holder)
 		lease := s.start()
-		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, store.ChargeRelease, 0))
 		if !s.corrupt("ready.token", lease.ID, "0") {
 			s.Fatal("the token could not be lowered")
 		}
@@ -189,7 +191,7 @@ var poisonLaws = []law{
 		lease := s.start()
 		waiting := s.enqueue(at(time.Second))
 		s.Advance(longAgo)
-		findings, err := s.Store.Audit(s.ctx)
+		findings, err := s.Store.CheckIntegrity(s.ctx)
 		s.must(err)
 		if len(findings) < 2 {
 			s.Fatalf("an expired lease and a job long due, and the integrity check found %+v", findings)
@@ -202,7 +204,7 @@ var poisonLaws = []law{
 }
 
 // startFirst enqueues a job that is claimed before all others, and claims it.
-func (s *scene) startFirst() holdfast.Lease {
+func (s *scene) startFirst() store.Lease {
 	s.Helper()
 	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
 	lease := s.reopened().claimOne()
@@ -212,7 +214,7 @@ func (s *scene) startFirst() holdfast.Lease {
 
 func (s *scene) expectFinding(id holdfast.ID) {
 	s.Helper()
-	findings, err := s.Store.Audit(s.ctx)
+	findings, err := s.Store.CheckIntegrity(s.ctx)
 	s.must(err)
 	for _, f := range findings {
 		if strings.Contains(f.Job+f.Detail, id.String()) {

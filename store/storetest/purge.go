@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // purge calls Purge until it has read everything, and adds up the results.
-func (s *scene) purge(p holdfast.Purge) holdfast.Purged {
+func (s *scene) purge(p store.Purge) store.PurgeResult {
 	s.Helper()
-	sum := holdfast.Purged{Rules: map[string]int{}, Spared: map[string]int{}}
+	sum := store.PurgeResult{Rules: map[string]int{}, Spared: map[string]int{}}
 	if p.Scan == 0 {
 		p.Scan = 7
 	}
@@ -35,13 +36,13 @@ func add(sum, more map[string]int) {
 	}
 }
 
-func rules(all ...holdfast.Retain) holdfast.Purge { return holdfast.Purge{Rules: all} }
+func rules(all ...store.RetentionRule) store.Purge { return store.Purge{Rules: all} }
 
 // atOnce purges all ended jobs.
-func atOnce() holdfast.Purge { return rules(holdfast.Retain{Name: "all"}) }
+func atOnce() store.Purge { return rules(store.RetentionRule{Name: "all"}) }
 
 // tombstones returns all tombstones, over all pages.
-func (s *scene) tombstones(f holdfast.TombstoneFilter) (all []holdfast.Tombstone) {
+func (s *scene) tombstones(f store.TombstoneFilter) (all []store.Tombstone) {
 	s.Helper()
 	for range 1000 {
 		page, cursor, err := s.Store.Tombstones(s.ctx, f)
@@ -83,14 +84,14 @@ var purgeLaws = []law{
 		lease := s.fail(owned("acme"), func(d *holdfast.Draft) { d.Kind, d.Queue = "pdf", "default" })
 		finished := s.job(lease.ID).FinishedAt
 		s.Advance(time.Hour)
-		got := s.purge(rules(holdfast.Retain{Name: "dead-letters", State: holdfast.Failed, For: time.Hour}))
-		same(s, "purged", got, holdfast.Purged{Jobs: 1, Rules: map[string]int{"dead-letters": 1}})
-		same(s, "tombstones", s.tombstones(holdfast.TombstoneFilter{Job: lease.ID}), []holdfast.Tombstone{{
+		got := s.purge(rules(store.RetentionRule{Name: "dead-letters", State: holdfast.Failed, For: time.Hour}))
+		same(s, "purged", got, store.PurgeResult{Jobs: 1, Rules: map[string]int{"dead-letters": 1}})
+		same(s, "tombstones", s.tombstones(store.TombstoneFilter{Job: lease.ID}), []store.Tombstone{{
 			Job: lease.ID, Kind: "pdf", Queue: "default", Owner: "acme", State: holdfast.Failed, Code: "BROKEN", FinishedAt: finished, PurgedAt: finished.Add(time.Hour), Rule: "dead-letters",
 		}})
 		counts, err := s.Store.PurgeCounts(s.ctx)
 		s.must(err)
-		same(s, "counts", counts, []holdfast.PurgeCount{{Rule: "dead-letters", Kind: "pdf", State: holdfast.Failed, Code: "BROKEN", Jobs: 1, Last: finished.Add(time.Hour)}})
+		same(s, "counts", counts, []store.PurgeCount{{Rule: "dead-letters", Kind: "pdf", State: holdfast.Failed, Code: "BROKEN", Jobs: 1, Last: finished.Add(time.Hour)}})
 		s.expectPurged(lease.ID, "dead-letters")
 		s.expectJobs(0)
 		_, err = s.Store.Ahead(s.ctx, lease.ID)
@@ -107,7 +108,7 @@ var purgeLaws = []law{
 	}},
 	{"a job is purged when its retention time is over, and not before", func(s *scene) {
 		s.settle(completes(s.start()))
-		rule := rules(holdfast.Retain{Name: "an-hour", For: time.Hour})
+		rule := rules(store.RetentionRule{Name: "an-hour", For: time.Hour})
 		s.Advance(time.Hour - time.Microsecond)
 		same(s, "purged early", s.purge(rule).Jobs, 0)
 		s.Advance(time.Microsecond)
@@ -118,8 +119,8 @@ var purgeLaws = []law{
 		pdf, mail := s.fail(func(d *holdfast.Draft) { d.Kind = "pdf" }), s.fail()
 		done := s.start()
 		s.settle(completes(done))
-		got := s.purge(rules(holdfast.Retain{Name: "keep-pdf", Kind: "pdf", For: holdfast.Forever}, holdfast.Retain{Name: "failed", State: holdfast.Failed}, holdfast.Retain{Name: "again", Kind: "mail", State: holdfast.Failed}))
-		same(s, "purged", got, holdfast.Purged{Jobs: 1, Rules: map[string]int{"failed": 1}})
+		got := s.purge(rules(store.RetentionRule{Name: "keep-pdf", Kind: "pdf", For: store.Forever}, store.RetentionRule{Name: "failed", State: holdfast.Failed}, store.RetentionRule{Name: "again", Kind: "mail", State: holdfast.Failed}))
+		same(s, "purged", got, store.PurgeResult{Jobs: 1, Rules: map[string]int{"failed": 1}})
 		s.expectPurged(mail.ID, "failed")
 		s.expectState(pdf.ID, holdfast.Failed)
 		s.expectState(done.ID, holdfast.Complete)
@@ -127,19 +128,19 @@ var purgeLaws = []law{
 	{"minus one keeps for ever, whatever rules follow", func(s *scene) {
 		s.fail()
 		s.Advance(100 * 365 * 24 * time.Hour)
-		same(s, "purged", s.purge(rules(holdfast.Retain{Name: "keep", For: holdfast.Forever}, holdfast.Retain{Name: "all"})).Jobs, 0)
+		same(s, "purged", s.purge(rules(store.RetentionRule{Name: "keep", For: store.Forever}, store.RetentionRule{Name: "all"})).Jobs, 0)
 	}},
 	{"spared dead letters are kept, and counted by the rule that would purge them; discarded ones are purged", func(s *scene) {
 		dead := s.failAll(3)
 		s.must(s.Store.Discard(s.ctx, by(dead[1])))
 		s.settle(completes(s.start()))
-		p := rules(holdfast.Retain{Name: "failed", State: holdfast.Failed}, holdfast.Retain{Name: "rest"})
+		p := rules(store.RetentionRule{Name: "failed", State: holdfast.Failed}, store.RetentionRule{Name: "rest"})
 		p.SpareDeadLetters = true
-		same(s, "purged", s.purge(p), holdfast.Purged{Jobs: 2, Rules: map[string]int{"failed": 1, "rest": 1}, Spared: map[string]int{"failed": 2}})
+		same(s, "purged", s.purge(p), store.PurgeResult{Jobs: 2, Rules: map[string]int{"failed": 1, "rest": 1}, Spared: map[string]int{"failed": 2}})
 		s.expectState(dead[0], holdfast.Failed)
 		s.expectPurged(dead[1], "failed")
 		p.SpareDeadLetters = false
-		same(s, "purged", s.purge(p), holdfast.Purged{Jobs: 2, Rules: map[string]int{"failed": 2}})
+		same(s, "purged", s.purge(p), store.PurgeResult{Jobs: 2, Rules: map[string]int{"failed": 2}})
 	}},
 	{"members of a group that has not settled are kept", func(s *scene) {
 		open := s.gather()
@@ -156,13 +157,13 @@ var purgeLaws = []law{
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 		same(s, "purged", s.purge(atOnce()).Jobs, 5)
-		stone := s.tombstones(holdfast.TombstoneFilter{Job: members[0]})[0]
+		stone := s.tombstones(store.TombstoneFilter{Job: members[0]})[0]
 		same(s, "tombstone", []any{stone.Group, stone.GroupState}, []any{group, holdfast.GroupReady})
 	}},
 	{"purged members still count in their group, also when it settles again", func(s *scene) {
 		group, members := s.sealedGroup(4)
 		s.run(members[0])
-		s.purge(rules(holdfast.Retain{Name: "complete", State: holdfast.Complete}))
+		s.purge(rules(store.RetentionRule{Name: "complete", State: holdfast.Complete}))
 		want := holdfast.Members{Total: 4, Complete: 3, Failed: 1}
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, want)
 		same(s, "retried", s.retryGroup(group), 1)
@@ -174,7 +175,7 @@ var purgeLaws = []law{
 		chain := s.chain(group, 2)
 		s.seal(group)
 		s.run(chain[0])
-		s.purge(rules(holdfast.Retain{Name: "failed", State: holdfast.Failed}))
+		s.purge(rules(store.RetentionRule{Name: "failed", State: holdfast.Failed}))
 		same(s, "retried", s.retryGroup(group), 1)
 		s.run()
 		s.run()
@@ -197,7 +198,7 @@ var purgeLaws = []law{
 		leases := s.claim(3)
 		s.settle(completes(leases[0]), fails(leases[1], "AGAIN"))
 		s.purge(atOnce())
-		s.expectTally(id, holdfast.Tally{Taken: 3, InFlight: 1, Complete: 1, Failed: 1})
+		s.expectTally(id, store.RedriveCounts{Taken: 3, InFlight: 1, Complete: 1, Failed: 1})
 	}},
 	{"events of a purged job have what its tombstone knows", func(s *scene) {
 		s.listen("*")
@@ -214,15 +215,15 @@ var purgeLaws = []law{
 	{"a purge reads as many jobs as requested, and returns where to continue", func(s *scene) {
 		s.enqueueMany(10)
 		s.run()
-		did, err := s.Store.Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 4})
+		did, err := s.Store.Purge(s.ctx, store.Purge{Rules: atOnce().Rules, Scan: 4})
 		s.must(err)
 		same(s, "first step", []any{did.Jobs, did.Next.IsZero()}, []any{4, false})
-		same(s, "the rest", s.purge(holdfast.Purge{Rules: atOnce().Rules, After: did.Next, Scan: 4}).Jobs, 6)
+		same(s, "the rest", s.purge(store.Purge{Rules: atOnce().Rules, After: did.Next, Scan: 4}).Jobs, 6)
 	}},
 	{"invalid rules are refused, and nothing is purged", func(s *scene) {
 		s.fail()
-		for _, p := range []holdfast.Purge{
-			{Rules: []holdfast.Retain{{}}, Scan: 1}, {Rules: []holdfast.Retain{{Name: "x", For: -2}}, Scan: 1}, {Rules: []holdfast.Retain{{Name: "x", State: holdfast.Queued}}, Scan: 1}, {Rules: atOnce().Rules},
+		for _, p := range []store.Purge{
+			{Rules: []store.RetentionRule{{}}, Scan: 1}, {Rules: []store.RetentionRule{{Name: "x", For: -2}}, Scan: 1}, {Rules: []store.RetentionRule{{Name: "x", State: holdfast.Queued}}, Scan: 1}, {Rules: atOnce().Rules},
 		} {
 			_, err := s.Store.Purge(s.ctx, p)
 			s.expectError(err, holdfast.ErrInvalid)
@@ -234,7 +235,7 @@ var purgeLaws = []law{
 		s.run()
 		stores, sum := s.handles(), &lockedCounts{}
 		together(6, func(i int) {
-			did, err := stores[i%3].Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 100})
+			did, err := stores[i%3].Purge(s.ctx, store.Purge{Rules: atOnce().Rules, Scan: 100})
 			if err != nil {
 				s.Errorf("purge: %v", err)
 			}
@@ -242,17 +243,17 @@ var purgeLaws = []law{
 				sum.add("purged")
 			}
 		})
-		same(s, "purged, tombstones, counted", []int{sum.n["purged"], len(s.tombstones(holdfast.TombstoneFilter{})), s.purgeCounts()["all mail complete "]}, []int{60, 60, 60})
+		same(s, "purged, tombstones, counted", []int{sum.n["purged"], len(s.tombstones(store.TombstoneFilter{})), s.purgeCounts()["all mail complete "]}, []int{60, 60, 60})
 	}},
 	{"when a purge races a manual retry, the job is purged or retried, never both", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
 			lease := s.fail()
-			var did holdfast.Purged
+			var did store.PurgeResult
 			var purged, retried error
 			together(2, func(i int) {
 				if i == 0 {
-					did, purged = stores[1].Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 100})
+					did, purged = stores[1].Purge(s.ctx, store.Purge{Rules: atOnce().Rules, Scan: 100})
 				} else {
 					_, retried = stores[2].Retry(s.ctx, by(lease.ID))
 				}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An endedJob has ended, with everything that a retention rule can match.
@@ -65,7 +66,7 @@ func (s *scene) endAll(all []endedJob) {
 		how[d.id] = d
 	}
 	for leases := s.claim(1000); len(leases) > 0; leases = s.claim(1000) {
-		var settlements []holdfast.Settlement
+		var settlements []store.Settlement
 		for _, l := range leases {
 			e := ends(l, how[l.ID].state)
 			if e.To == holdfast.Failed {
@@ -78,7 +79,7 @@ func (s *scene) endAll(all []endedJob) {
 }
 
 // matches reports whether a rule matches, independently of the implementation.
-func (d *endedJob) matches(r holdfast.Retain) bool {
+func (d *endedJob) matches(r store.RetentionRule) bool {
 	for _, c := range [][2]string{{string(r.State), string(d.state)}, {r.Kind, d.kind}, {r.Owner, d.owner}, {r.Code, d.code}, {string(r.Group), string(d.group)}} {
 		if c[0] != "" && c[0] != c[1] {
 			return false
@@ -89,7 +90,7 @@ func (d *endedJob) matches(r holdfast.Retain) bool {
 
 var matrixLaws = []law{
 	{"a rule purges matching jobs that are old enough, and no others: by state, kind, owner, code and outcome", func(s *scene) {
-		for _, rule := range []holdfast.Retain{
+		for _, rule := range []store.RetentionRule{
 			{}, {State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Cancelled}, {Kind: "pdf"}, {Owner: "acme"}, {Code: "FLAKY"},
 			{Group: holdfast.GroupReady}, {Group: holdfast.GroupPartial}, {Group: holdfast.GroupFailed}, {Group: holdfast.GroupExpired},
 			{State: holdfast.Failed, Kind: "pdf"}, {State: holdfast.Complete, Owner: "acme"}, {State: holdfast.Failed, Group: holdfast.GroupPartial},
@@ -99,7 +100,7 @@ var matrixLaws = []law{
 			all := s.makeEndedJobs(true)
 			s.Advance(90 * time.Minute)
 			all = append(all, s.makeEndedJobs(false)...)
-			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // each rule gets what the one before it left
+			for _, keep := range []time.Duration{store.Forever, time.Hour, 0} { // each rule gets what the one before it left
 				rule.For = keep
 				rule.Name = "rule" + keep.String()
 				all = s.purgeAndCompare(all, rule)
@@ -109,7 +110,7 @@ var matrixLaws = []law{
 }
 
 // purgeAndCompare purges by a rule, compares what was purged with what should be, and returns what is left.
-func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []endedJob) {
+func (s *scene) purgeAndCompare(all []endedJob, rule store.RetentionRule) (left []endedJob) {
 	s.Helper()
 	gone, counts := map[holdfast.ID]bool{}, map[string]int{}
 	for name, n := range s.purgeCounts() {
@@ -128,14 +129,14 @@ func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []en
 	did := s.purge(rules(rule))
 	same(s, fmt.Sprintf("purged by %+v", rule), []int{did.Jobs, did.Rules[rule.Name]}, []int{len(gone), len(gone)})
 	still := map[holdfast.ID]bool{}
-	for _, job := range s.jobs(holdfast.Filter{Limit: 200}) {
+	for _, job := range s.jobs(store.Filter{Limit: 200}) {
 		still[job.ID] = true
 	}
 	for _, d := range all {
 		if still[d.id] == gone[d.id] {
 			s.Fatalf("%+v: of the job %+v is there: %v", rule, d, still[d.id])
 		}
-		if stones := s.tombstones(holdfast.TombstoneFilter{Job: d.id}); gone[d.id] {
+		if stones := s.tombstones(store.TombstoneFilter{Job: d.id}); gone[d.id] {
 			same(s, "tombstones", len(stones), 1)
 			same(s, "tombstone", []any{stones[0].Kind, stones[0].Owner, stones[0].State, stones[0].Code, stones[0].GroupState, stones[0].Rule}, []any{d.kind, d.owner, d.state, d.code, d.group, rule.Name})
 		}
@@ -157,12 +158,12 @@ var forgetLaws = []law{
 			s.purge(atOnce())
 			s.Advance(time.Hour)
 		}
-		listed := s.tombstones(holdfast.TombstoneFilter{Limit: 1})
+		listed := s.tombstones(store.TombstoneFilter{Limit: 1})
 		same(s, "last purged first", []holdfast.ID{listed[0].Job, listed[1].Job, listed[2].Job}, []holdfast.ID{dead[2], dead[1], dead[0]})
-		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 1, 1)
+		s.forget(store.HistoryTombstones, 90*time.Minute, 1, 1)
 		s.expectPurged(dead[1], "all")
-		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 100, 1)
-		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 100, 0)
+		s.forget(store.HistoryTombstones, 90*time.Minute, 100, 1)
+		s.forget(store.HistoryTombstones, 90*time.Minute, 100, 0)
 		_, err := s.Store.Job(s.ctx, dead[0])
 		s.expectError(err, holdfast.ErrNotFound)
 		s.expectPurged(dead[2], "all")
@@ -173,8 +174,8 @@ var forgetLaws = []law{
 		s.Advance(24 * time.Hour)
 		s.failFlaky("v2")
 		s.promote(10)
-		s.forget(holdfast.ShelfTallies, time.Hour, 100, 1)
-		s.forget(holdfast.ShelfTallies, time.Hour, 100, 0)
+		s.forget(store.HistoryCounts, time.Hour, 100, 1)
+		s.forget(store.HistoryCounts, time.Hour, 100, 0)
 		g := s.errorGroup(flaky)
 		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
 	}},
@@ -183,20 +184,20 @@ var forgetLaws = []law{
 		s.settle(completes(s.claimOne()))
 		s.must(sequenceOn(s, s.Store))
 		s.Advance(time.Hour)
-		_, err := s.Store.Forget(s.ctx, holdfast.ShelfFeed, time.Minute, 100)
+		_, err := s.Store.DeleteHistory(s.ctx, store.HistoryFeed, time.Minute, 100)
 		s.must(err)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"an unknown shelf is refused", func(s *scene) {
-		_, err := s.Store.Forget(s.ctx, "attic", time.Hour, 10)
+		_, err := s.Store.DeleteHistory(s.ctx, "attic", time.Hour, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 }
 
 func (s *scene) forget(shelf string, older time.Duration, limit, want int) {
 	s.Helper()
-	n, err := s.Store.Forget(s.ctx, shelf, older, limit)
+	n, err := s.Store.DeleteHistory(s.ctx, shelf, older, limit)
 	s.must(err)
 	same(s, "forgotten of "+shelf, n, want)
 }

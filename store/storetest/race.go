@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // lockedCounts counts under a lock.
@@ -33,8 +34,8 @@ func (t *lockedCounts) most() (highest int) {
 }
 
 // handles opens the same data several times: goroutines share few of them, as processes would.
-func (s *scene) handles() []holdfast.Store {
-	return []holdfast.Store{s.Store, s.Reopen(), s.Reopen()}
+func (s *scene) handles() []store.Store {
+	return []store.Store{s.Store, s.Reopen(), s.Reopen()}
 }
 
 var raceLaws = []law{
@@ -94,7 +95,7 @@ var raceLaws = []law{
 				s.Errorf("enqueue: %v", err)
 			}
 		})
-		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 100, Queues: []string{name}})), 24)
+		same(s, "claimed", len(s.claimAs(store.Claim{Worker: "w", Limit: 100, Queues: []string{name}})), 24)
 	}},
 	{"concurrent promotions and claims take each job once (sidekiq PR#1495, asynq#90)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 200)
@@ -106,12 +107,12 @@ var raceLaws = []law{
 		s.Advance(time.Second)
 		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
-			store := stores[i%3]
+			db := stores[i%3]
 			for round := range 40 {
-				if _, err := store.Promote(s.ctx, 15); err != nil {
+				if _, err := db.Promote(s.ctx, 15); err != nil {
 					s.Errorf("promote: %v", err)
 				}
-				leases, err := store.Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 7, Start: 7, Lease: shortLease})
+				leases, err := db.Claim(s.ctx, store.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 7, Start: 7, Lease: shortLease})
 				if err != nil {
 					s.Errorf("claim: %v", err)
 				}
@@ -165,14 +166,14 @@ var raceLaws = []law{
 		for range 15 {
 			lease := s.start()
 			s.Advance(time.Minute)
-			var news holdfast.Renewed
-			var taken []holdfast.Lease
+			var news store.RenewResult
+			var taken []store.Lease
 			together(2, func(i int) {
 				var err error
 				if i == 0 {
-					news, err = stores[1].Renew(s.ctx, []holdfast.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, shortLease)
+					news, err = stores[1].Renew(s.ctx, []store.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, shortLease)
 				} else {
-					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease})
+					taken, err = stores[2].Reclaim(s.ctx, store.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease})
 				}
 				if err != nil {
 					s.Errorf("renew or reclaim: %v", err)
@@ -188,13 +189,13 @@ var raceLaws = []law{
 	{"twenty concurrent reclaims take each job once", func(s *scene) {
 		for range 10 {
 			s.enqueueAll(draft(), draft(), draft())
-			s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
+			s.claimAs(store.Claim{Worker: "w", Limit: 3, Start: 2})
 		}
 		s.Advance(time.Minute)
 		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			for range 10 {
-				leases, err := stores[i%3].Reclaim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("k", i), Limit: 3, Lease: shortLease})
+				leases, err := stores[i%3].Reclaim(s.ctx, store.Claim{Worker: fmt.Sprint("k", i), Limit: 3, Lease: shortLease})
 				if err != nil {
 					s.Errorf("reclaim: %v", err)
 				}
@@ -219,7 +220,7 @@ var raceLaws = []law{
 					_, refused = stores[1].Cancel(s.ctx, by(lease.ID))
 					return
 				}
-				answers, err := stores[2].Settle(s.ctx, []holdfast.Settlement{completes(lease)})
+				answers, err := stores[2].Settle(s.ctx, []store.Settlement{completes(lease)})
 				if answer = err; err == nil {
 					answer = answers[0]
 				}
@@ -237,13 +238,13 @@ var raceLaws = []law{
 		stores := s.handles()
 		for range 15 {
 			id := s.enqueue()
-			var leases []holdfast.Lease
+			var leases []store.Lease
 			together(2, func(i int) {
 				var err error
 				if i == 0 {
 					_, err = stores[1].Cancel(s.ctx, by(id))
 				} else {
-					leases, err = stores[2].Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: shortLease})
+					leases, err = stores[2].Claim(s.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: shortLease})
 				}
 				if err != nil {
 					s.Errorf("cancel or claim: %v", err)
@@ -264,39 +265,39 @@ var raceLaws = []law{
 		leases, stores := s.claim(60), s.handles()
 		together(12, func(i int) {
 			for k := range 10 {
-				answers, err := stores[i%3].Settle(s.ctx, []holdfast.Settlement{completes(leases[(i*5+k)%60])})
+				answers, err := stores[i%3].Settle(s.ctx, []store.Settlement{completes(leases[(i*5+k)%60])})
 				if err != nil || answers[0] != nil {
 					s.Errorf("settle: %v %v", err, answers)
 				}
 			}
 		})
-		same(s, "complete", len(s.jobs(holdfast.Filter{State: holdfast.Complete, Limit: 200})), 60)
+		same(s, "complete", len(s.jobs(store.Filter{State: holdfast.Complete, Limit: 200})), 60)
 	}},
 }
 
 // raceForJob lets a worker settle and a reclaim take the same expired job, and expects that exactly one succeeds.
-func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
+func (s *scene) raceForJob(say func(store.Lease) store.Settlement) {
 	s.Helper()
 	lease := s.start()
 	s.Advance(time.Minute)
 	var answer error
-	var taken []holdfast.Lease
+	var taken []store.Lease
 	together(2, func(i int) {
 		if i == 0 {
-			answers, err := s.Store.Settle(s.ctx, []holdfast.Settlement{say(lease)})
+			answers, err := s.Store.Settle(s.ctx, []store.Settlement{say(lease)})
 			if answer = err; err == nil {
 				answer = answers[0]
 			}
 			return
 		}
 		var err error
-		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease}); err != nil {
+		if taken, err = s.Store.Reclaim(s.ctx, store.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease}); err != nil {
 			s.Errorf("reclaim: %v", err)
 		}
 	})
 	if len(taken) == 1 {
 		s.expectError(answer, holdfast.ErrLeaseLost)
-		s.settle(releases(taken[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(taken[0], store.ChargeCrash, 0))
 		s.settle(completes(s.claimOne()))
 	} else {
 		s.must(answer)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var reclaimLaws = []law{
@@ -15,7 +16,7 @@ var reclaimLaws = []law{
 		taken := s.reclaim()
 		same(s, "reclaimed", len(taken), 1)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 0, 0, 1})
-		same(s, "lease", taken[0], holdfast.Lease{Job: job, Batch: taken[0].Batch, Since: lease.Since, Lost: "w1"})
+		same(s, "lease", taken[0], store.Lease{Job: job, Batch: taken[0].Batch, Since: lease.Since, Lost: "w1"})
 		same(s, "job", []any{job.State, job.Worker, job.StartedAt, job.LeaseUntil}, []any{holdfast.Processing, "reclaimer", lease.StartedAt, job.AsOf.Add(shortLease)})
 		if taken[0].Batch == lease.Batch {
 			s.Fatal("the batch was not replaced")
@@ -25,26 +26,26 @@ var reclaimLaws = []law{
 		lease := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		e := releases(taken, holdfast.ChargeCrash, time.Minute)
+		e := releases(taken, store.ChargeCrash, time.Minute)
 		e.Took, e.Limit = longAgo, 3
 		s.settle(e)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
-		same(s, "attempts", s.history(lease.ID).Attempts, []holdfast.Attempt{{
+		same(s, "attempts", s.history(lease.ID).Attempts, []store.Attempt{{
 			Job: lease.ID, Token: 2, Generation: 1, Worker: "w1", StartedAt: lease.StartedAt, EndedAt: job.AsOf, To: holdfast.Queued,
-			Charge: holdfast.ChargeCrash, DueAt: job.AsOf.Add(time.Minute), Why: e.Why, Limit: 3, Count: 1,
+			Charge: store.ChargeCrash, DueAt: job.AsOf.Add(time.Minute), Why: e.Why, Limit: 3, Count: 1,
 		}})
 	}},
 	{"a job that its worker never started is returned at no cost, with one interrupt", func(s *scene) {
 		s.enqueueAll(draft(), draft())
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(time.Minute)
 		taken := s.reclaim()
 		same(s, "reclaimed", ids(taken), ids(leases[:1]))
 		job := s.expectCounts(leases[1].ID, [5]int{2, 0, 0, 1, 1})
 		same(s, "state", job.State, holdfast.Queued)
-		same(s, "attempts", s.history(job.ID).Attempts, []holdfast.Attempt{{
+		same(s, "attempts", s.history(job.ID).Attempts, []store.Attempt{{
 			Job: job.ID, Token: 2, Generation: 1, Worker: "w", StartedAt: job.AsOf, EndedAt: job.AsOf, To: holdfast.Queued,
-			Charge: holdfast.ChargeInterrupt, DueAt: job.AsOf, Why: "its worker went silent before it started",
+			Charge: store.ChargeRelease, DueAt: job.AsOf, Why: "its worker went silent before it started",
 		}})
 		same(s, "claimed", s.claimOne().ID, job.ID)
 	}},
@@ -53,10 +54,10 @@ var reclaimLaws = []law{
 		s.Advance(time.Minute)
 		s.reclaim()
 		s.Advance(time.Minute)
-		again, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper2", Limit: 10, Lease: shortLease})
+		again, err := s.Store.Reclaim(s.ctx, store.Claim{Worker: "keeper2", Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "lost", again[0].Lost, "w1")
-		s.settle(releases(again[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(again[0], store.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{3, 0, 1, 0, 1})
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 1)
 	}},
@@ -66,8 +67,8 @@ var reclaimLaws = []law{
 		first := s.reclaim()[0]
 		s.Advance(time.Minute)
 		second := s.reclaim()[0]
-		s.expectError(s.trySettle(releases(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
-		s.settle(releases(second, holdfast.ChargeCrash, 0))
+		s.expectError(s.trySettle(releases(first, store.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
+		s.settle(releases(second, store.ChargeCrash, 0))
 	}},
 	{"only expired batches are reclaimed, as a whole, and others are left alone", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
@@ -87,14 +88,14 @@ var reclaimLaws = []law{
 		for range 3 {
 			s.enqueueAll(draft(), draft())
 		}
-		var batches [][]holdfast.Lease
+		var batches [][]store.Lease
 		for range 3 {
 			batches = append(batches, s.claim(2))
 			s.Advance(time.Second)
 		}
 		s.Advance(time.Minute)
 		for _, want := range batches {
-			got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 2, Lease: time.Hour})
+			got, err := s.Store.Reclaim(s.ctx, store.Claim{Worker: "reclaimer", Limit: 2, Lease: time.Hour})
 			s.must(err)
 			same(s, "lost batch", [2]bool{got[0].ID == want[0].ID || got[0].ID == want[1].ID, len(got) == 2}, [2]bool{true, true})
 		}
@@ -103,12 +104,12 @@ var reclaimLaws = []law{
 	{"many jobs that never started do not keep started ones from being reclaimed (river PR#1318)", func(s *scene) {
 		for range 20 {
 			s.enqueue()
-			s.claimAs(holdfast.Claim{Worker: "idle", Limit: 1})
+			s.claimAs(store.Claim{Worker: "idle", Limit: 1})
 			s.Advance(time.Millisecond)
 		}
 		last := s.start()
 		s.Advance(time.Minute)
-		got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1, Lease: shortLease})
+		got, err := s.Store.Reclaim(s.ctx, store.Claim{Worker: "reclaimer", Limit: 1, Lease: shortLease})
 		s.must(err)
 		same(s, "reclaimed", ids(got), []holdfast.ID{last.ID})
 	}},
@@ -116,15 +117,15 @@ var reclaimLaws = []law{
 		for range 5 {
 			s.enqueue()
 		}
-		s.claimAs(holdfast.Claim{Worker: "a", Limit: 2, Start: 1})
-		s.claimAs(holdfast.Claim{Worker: "b", Limit: 2})
+		s.claimAs(store.Claim{Worker: "a", Limit: 2, Start: 1})
+		s.claimAs(store.Claim{Worker: "b", Limit: 2})
 		s.claimOne()
-		for _, j := range s.jobs(holdfast.Filter{State: holdfast.Processing}) {
+		for _, j := range s.jobs(store.Filter{State: holdfast.Processing}) {
 			same(s, "lease ends", j.LeaseUntil.After(j.AsOf), true)
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(releases(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, store.ChargeCrash, 0))
 		}
 		same(s, "claimable", len(s.claim(10)), 5)
 	}},
@@ -132,18 +133,18 @@ var reclaimLaws = []law{
 		s.start()
 		good := s.enqueue()
 		s.Advance(time.Minute)
-		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
+		s.settle(releases(s.reclaim()[0], store.ChargeCrash, time.Second))
 		same(s, "first", s.claimOne().ID, good)
 	}},
 	{"a cancel request outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
 		s.enqueueAll(draft(), draft())
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 2, Start: 1})
 		for _, l := range leases {
 			s.cancel(l.ID)
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(releases(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, store.ChargeCrash, 0))
 		}
 		for _, l := range leases {
 			s.expectState(l.ID, holdfast.Cancelled)

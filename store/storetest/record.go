@@ -7,47 +7,48 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-func (s *scene) keep(c holdfast.Change) {
+func (s *scene) keep(c store.Change) {
 	s.Helper()
-	s.must(s.Store.Keep(s.ctx, c))
+	s.must(s.Store.Apply(s.ctx, c))
 }
 
-func (s *scene) records(room string) []holdfast.Record {
+func (s *scene) records(room string) []store.Record {
 	s.Helper()
 	records, err := s.Store.Records(s.ctx, room)
 	s.must(err)
 	return records
 }
 
-func (s *scene) events(subject string) []holdfast.Event {
+func (s *scene) events(subject string) []store.Event {
 	s.Helper()
 	events, err := s.Store.Events(s.ctx, subject, 200)
 	s.must(err)
 	return events
 }
 
-func breakerRecord(version int, body string) holdfast.Record {
-	r := holdfast.Record{Room: "breaker", Name: "gateway", Version: version}
+func breakerRecord(version int, body string) store.Record {
+	r := store.Record{Namespace: "breaker", Name: "gateway", Version: version}
 	if body != "" {
 		r.Body = raw(body)
 	}
 	return r
 }
 
-func kept(records ...holdfast.Record) holdfast.Change { return holdfast.Change{Records: records} }
+func kept(records ...store.Record) store.Change { return store.Change{Records: records} }
 
 var recordLaws = []law{
 	{"a record is stored exactly, by room and name, and its version grows by one", func(s *scene) {
 		now := s.job(s.enqueue()).AsOf
-		s.keep(kept(breakerRecord(0, `{"b": 1.0,  "a": null}`), holdfast.Record{Room: "breaker", Name: "a", Body: raw(`1`)}, holdfast.Record{Room: "budget", Name: "gateway", Body: raw(`2`)}))
+		s.keep(kept(breakerRecord(0, `{"b": 1.0,  "a": null}`), store.Record{Namespace: "breaker", Name: "a", Body: raw(`1`)}, store.Record{Namespace: "budget", Name: "gateway", Body: raw(`2`)}))
 		s.Advance(time.Second)
-		s.keep(kept(holdfast.Record{Room: "breaker", Name: "a", Version: 1, Body: raw(`3`)}))
+		s.keep(kept(store.Record{Namespace: "breaker", Name: "a", Version: 1, Body: raw(`3`)}))
 		s.Advance(time.Second)
-		same(s, "records", s.records("breaker"), []holdfast.Record{
-			{Room: "breaker", Name: "a", Version: 2, Body: raw(`3`), KeptAt: now.Add(time.Second), AsOf: now.Add(2 * time.Second)},
-			{Room: "breaker", Name: "gateway", Version: 1, Body: raw(`{"b": 1.0,  "a": null}`), KeptAt: now, AsOf: now.Add(2 * time.Second)},
+		same(s, "records", s.records("breaker"), []store.Record{
+			{Namespace: "breaker", Name: "a", Version: 2, Body: raw(`3`), KeptAt: now.Add(time.Second), AsOf: now.Add(2 * time.Second)},
+			{Namespace: "breaker", Name: "gateway", Version: 1, Body: raw(`{"b": 1.0,  "a": null}`), KeptAt: now, AsOf: now.Add(2 * time.Second)},
 		})
 		same(s, "of no room", len(s.records("nowhere")), 0)
 	}},
@@ -56,10 +57,10 @@ var recordLaws = []law{
 		s.keep(kept(breakerRecord(1, `2`)))
 		id := s.enqueue()
 		for _, version := range []int{0, 1, 3} {
-			err := s.Store.Keep(s.ctx, holdfast.Change{
-				Records: []holdfast.Record{{Room: "breaker", Name: "another", Body: raw(`1`)}, breakerRecord(version, `9`)},
-				Place:   []holdfast.Hold{{Queue: "default", Actor: "holdfast"}},
-				Events:  []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}, {Job: id, Name: "noted", Actor: "holdfast"}},
+			err := s.Store.Apply(s.ctx, store.Change{
+				Records: []store.Record{{Namespace: "breaker", Name: "another", Body: raw(`1`)}, breakerRecord(version, `9`)},
+				Place:   []store.Hold{{Queue: "default", Actor: "holdfast"}},
+				Events:  []store.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}, {Job: id, Name: "noted", Actor: "holdfast"}},
 			})
 			s.expectError(err, holdfast.ErrConflict)
 			if !strings.Contains(err.Error(), "gateway") {
@@ -72,55 +73,55 @@ var recordLaws = []law{
 	}},
 	{"a record is deleted only with its current version, and starts again at version 1", func(s *scene) {
 		s.keep(kept(breakerRecord(0, `1`)))
-		s.expectError(s.Store.Keep(s.ctx, kept(breakerRecord(7, ""))), holdfast.ErrConflict)
+		s.expectError(s.Store.Apply(s.ctx, kept(breakerRecord(7, ""))), holdfast.ErrConflict)
 		s.keep(kept(breakerRecord(1, "")))
 		same(s, "records", len(s.records("breaker")), 0)
-		s.expectError(s.Store.Keep(s.ctx, kept(breakerRecord(1, `2`))), holdfast.ErrConflict)
+		s.expectError(s.Store.Apply(s.ctx, kept(breakerRecord(1, `2`))), holdfast.ErrConflict)
 		s.keep(kept(breakerRecord(0, `2`)))
 		same(s, "version", s.records("breaker")[0].Version, 1)
 	}},
 	{"a change applies all its parts: records, holds placed and lifted, deposits, events", func(s *scene) {
 		id := s.enqueue()
-		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, time.Hour))
-		s.pause(holdfast.Hold{Kind: "pdf", Source: holdfast.SourceBreaker})
+		s.settle(releases(s.claimOne(), store.ChargeRelease, time.Hour))
+		s.pause(store.Hold{Kind: "pdf", Source: store.SourceBreaker})
 		s.pause(rateHold(0, 5, 1))
 		expected := s.job(id).AsOf.Add(time.Hour)
-		s.keep(holdfast.Change{
-			Records:  []holdfast.Record{breakerRecord(0, `1`)},
-			Place:    []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected}},
-			Lift:     []holdfast.Hold{{Kind: "pdf", Source: holdfast.SourceBreaker}, {Kind: "never-there"}},
-			Deposits: []holdfast.Deposit{{Hold: holdfast.Hold{Queue: "default"}, Tokens: 2}},
-			Events: []holdfast.Event{
+		s.keep(store.Change{
+			Records:  []store.Record{breakerRecord(0, `1`)},
+			Place:    []store.Hold{{Dependency: "gateway", Source: store.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected}},
+			Lift:     []store.Hold{{Kind: "pdf", Source: store.SourceBreaker}, {Kind: "never-there"}},
+			Deposits: []store.Deposit{{Hold: store.Hold{Queue: "default"}, Tokens: 2}},
+			Events: []store.Event{
 				{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}, {Job: id, Name: "noted", Actor: "holdfast"},
 			},
 		})
 		now := s.job(id).AsOf
 		for _, h := range s.holds() {
-			switch scope, _ := h.On(); scope {
+			switch scope, _ := h.Scope(); scope {
 			case "dependency":
-				same(s, "hold", h, holdfast.Hold{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected, Since: now})
+				same(s, "hold", h, store.Hold{Dependency: "gateway", Source: store.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected, Since: now})
 			case "queue":
 				same(s, "level", h.Rate.Level, 3.0)
 			default:
 				s.Fatalf("a hold that was lifted: %+v", h)
 			}
 		}
-		same(s, "story", s.events("breaker/gateway"), []holdfast.Event{{Subject: "breaker/gateway", At: now, Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}})
-		same(s, "story of the job", s.history(id).Events, []holdfast.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
+		same(s, "story", s.events("breaker/gateway"), []store.Event{{Subject: "breaker/gateway", At: now, Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}})
+		same(s, "story of the job", s.history(id).Events, []store.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
 		same(s, "events of the hold: the caller records them", len(s.events("hold/dependency/gateway")), 0)
 	}},
 	{"a hold placed by a change replaces the one of its source, and applies to claims of every handle", func(s *scene) {
 		s.enqueueMany(2)
 		other := s.Reopen()
-		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast"}}}))
+		s.must(other.Apply(s.ctx, store.Change{Place: []store.Hold{{Queue: "default", Actor: "holdfast"}}}))
 		s.expectClaims(0)
-		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast", AtMost: 1}}}))
+		s.must(other.Apply(s.ctx, store.Change{Place: []store.Hold{{Queue: "default", Actor: "holdfast", AtMost: 1}}}))
 		same(s, "holds", len(s.holds()), 1)
 		s.expectClaims(1, 0)
-		s.must(other.Keep(s.ctx, holdfast.Change{Lift: []holdfast.Hold{{Queue: "default"}}}))
+		s.must(other.Apply(s.ctx, store.Change{Lift: []store.Hold{{Queue: "default"}}}))
 		s.expectClaims(1)
 	}},
-	{"an empty change changes nothing", func(s *scene) { s.keep(holdfast.Change{}) }},
+	{"an empty change changes nothing", func(s *scene) { s.keep(store.Change{}) }},
 	{"concurrent updates of one record lose nothing", func(s *scene) {
 		s.keep(kept(breakerRecord(0, `0`)))
 		stores := s.handles()
@@ -141,9 +142,9 @@ var recordLaws = []law{
 	{"of sixteen concurrent changes with the same decision one is recorded", func(s *scene) {
 		stores, won := s.handles(), &lockedCounts{}
 		together(16, func(i int) {
-			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `"open"`)},
-				Place:  []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast"}},
-				Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}}})
+			err := stores[i%3].Apply(s.ctx, store.Change{Records: []store.Record{breakerRecord(0, `"open"`)},
+				Place:  []store.Hold{{Dependency: "gateway", Source: store.SourceBreaker, Actor: "holdfast"}},
+				Events: []store.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}}})
 			if err == nil {
 				won.add("won")
 			} else if !errors.Is(err, holdfast.ErrConflict) {
@@ -155,9 +156,9 @@ var recordLaws = []law{
 }
 
 // increment reads a record and stores it incremented by one, until there is no conflict.
-func increment(s *scene, store holdfast.Store) error {
+func increment(s *scene, db store.Store) error {
 	for {
-		records, err := store.Records(s.ctx, "breaker")
+		records, err := db.Records(s.ctx, "breaker")
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func increment(s *scene, store holdfast.Store) error {
 			return err
 		}
 		r.Body, _ = json.Marshal(n + 1)
-		err = store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "counted", Actor: "holdfast"}}})
+		err = db.Apply(s.ctx, store.Change{Records: []store.Record{r}, Events: []store.Event{{Subject: "breaker/gateway", Name: "counted", Actor: "holdfast"}}})
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return err
 		}

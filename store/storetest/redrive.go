@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // step is one call of a redrive.
-func step(id holdfast.ID, jobs ...holdfast.ID) holdfast.Redrive {
-	return holdfast.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
+func step(id holdfast.ID, jobs ...holdfast.ID) store.Redrive {
+	return store.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
 }
 
-func (s *scene) tryRedrive(r holdfast.Redrive) []error {
+func (s *scene) tryRedrive(r store.Redrive) []error {
 	s.Helper()
 	answers, err := s.Store.Redrive(s.ctx, r)
 	s.must(err)
@@ -23,14 +24,14 @@ func (s *scene) tryRedrive(r holdfast.Redrive) []error {
 	return answers
 }
 
-func (s *scene) redrive(r holdfast.Redrive) {
+func (s *scene) redrive(r store.Redrive) {
 	s.Helper()
 	for _, err := range s.tryRedrive(r) {
 		s.must(err)
 	}
 }
 
-func (s *scene) expectTally(id holdfast.ID, want holdfast.Tally) {
+func (s *scene) expectTally(id holdfast.ID, want store.RedriveCounts) {
 	s.Helper()
 	got, err := s.Store.Redriven(s.ctx, id)
 	s.must(err)
@@ -60,13 +61,13 @@ var redriveLaws = []law{
 		s.redrive(step(id, lease.ID))
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 2})
 		same(s, "job", []any{job.State, job.DueAt, job.LastFailure == nil}, []any{holdfast.Queued, job.AsOf, true})
-		same(s, "events", s.history(lease.ID).Events, []holdfast.Event{{
+		same(s, "events", s.history(lease.ID).Events, []store.Event{{
 			Job: lease.ID, At: job.AsOf, Name: "redrive", Actor: "ada", Reason: id.String() + ": the gateway is back", Token: 1, Generation: 2,
 		}})
 		again := s.claimOne()
 		same(s, "lease", []any{again.Token, again.Generation, again.Since}, []any{2, 2, job.AsOf})
-		same(s, "found", len(s.jobs(holdfast.Filter{Redrive: id})), 1)
-		same(s, "found by another", len(s.jobs(holdfast.Filter{Redrive: holdfast.NewID()})), 0)
+		same(s, "found", len(s.jobs(store.Filter{Redrive: id})), 1)
+		same(s, "found by another", len(s.jobs(store.Filter{Redrive: holdfast.NewID()})), 0)
 	}},
 	{"a repeated redrive call changes nothing, whatever became of its jobs", func(s *scene) {
 		dead := s.failAll(3)
@@ -74,7 +75,7 @@ var redriveLaws = []law{
 		s.redrive(step(id, dead...))
 		s.redrive(step(id, dead...))
 		for i, l := range s.claim(3) {
-			s.settle([]holdfast.Settlement{completes(l), fails(l, "AGAIN"), ends(l, holdfast.Cancelled)}[i])
+			s.settle([]store.Settlement{completes(l), fails(l, "AGAIN"), ends(l, holdfast.Cancelled)}[i])
 		}
 		s.redrive(step(id, dead[0], dead[1], dead[1], dead[2]))
 		for _, job := range dead {
@@ -158,17 +159,17 @@ var redriveLaws = []law{
 	}},
 	{"a redrive to another queue moves the job there, and the holds of that queue apply", func(s *scene) {
 		lease := s.fail(owned("acme"))
-		s.pause(holdfast.Hold{Queue: "slow"})
+		s.pause(store.Hold{Queue: "slow"})
 		r := step(holdfast.NewID(), lease.ID)
 		r.Queue = "slow"
 		s.redrive(r)
 		same(s, "queue", s.job(lease.ID).Queue, "slow")
 		same(s, "claimed from the old queue, and behind the hold", len(s.claim(10))+len(s.claimAll()), 0)
-		s.resume(holdfast.Hold{Queue: "slow"})
-		again := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Start: 1, Queues: []string{"slow"}})
+		s.resume(store.Hold{Queue: "slow"})
+		again := s.claimAs(store.Claim{Worker: "w", Limit: 1, Start: 1, Queues: []string{"slow"}})
 		same(s, "claimed", ids(again), []holdfast.ID{lease.ID})
 		s.settle(retries(again[0], 0))
-		same(s, "claimed from the new queue after a retry", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"slow"}})), 1)
+		same(s, "claimed from the new queue after a retry", len(s.claimAs(store.Claim{Worker: "w", Limit: 1, Queues: []string{"slow"}})), 1)
 	}},
 	{"a redrive that discards removes dead letters from the list, with an event for each", func(s *scene) {
 		dead := s.failAll(2)
@@ -182,28 +183,28 @@ var redriveLaws = []law{
 			events := s.history(job).Events
 			same(s, "event", []any{len(events), events[0].Name, events[0].Actor, strings.Contains(events[0].Reason, "the gateway is back")}, []any{1, "discard", "ada", true})
 		}
-		s.expectTally(id, holdfast.Tally{Taken: 2, Discarded: 2})
+		s.expectTally(id, store.RedriveCounts{Taken: 2, Discarded: 2})
 	}},
 	{"the outcomes of redriven jobs are counted, and do not change later", func(s *scene) {
 		dead := s.failAll(5)
 		id := holdfast.NewID()
-		s.expectTally(id, holdfast.Tally{})
+		s.expectTally(id, store.RedriveCounts{})
 		s.redrive(step(id, dead...))
-		s.expectTally(id, holdfast.Tally{Taken: 5, InFlight: 5})
+		s.expectTally(id, store.RedriveCounts{Taken: 5, InFlight: 5})
 		l := s.claim(5)
 		s.settle(completes(l[0]), fails(l[1], "AGAIN"), ends(l[2], holdfast.Cancelled), retries(l[3], time.Hour))
-		want := holdfast.Tally{Taken: 5, InFlight: 2, Complete: 1, Failed: 1, Cancelled: 1}
+		want := store.RedriveCounts{Taken: 5, InFlight: 2, Complete: 1, Failed: 1, Cancelled: 1}
 		s.expectTally(id, want)
 		s.retry(l[1].ID)
 		s.settle(completes(s.claimOne()))
 		s.expectTally(id, want)
 		s.settle(completes(l[4]))
-		s.expectTally(id, holdfast.Tally{Taken: 5, InFlight: 1, Complete: 2, Failed: 1, Cancelled: 1})
+		s.expectTally(id, store.RedriveCounts{Taken: 5, InFlight: 1, Complete: 2, Failed: 1, Cancelled: 1})
 	}},
 	{"a redrive without an actor, with a patch that is not JSON or to an invalid queue is refused", func(s *scene) {
 		dead := s.failAll(1)
-		for _, bad := range []func(*holdfast.Redrive){
-			func(r *holdfast.Redrive) { r.Actor = "" }, func(r *holdfast.Redrive) { r.Patch = raw(`{`) }, func(r *holdfast.Redrive) { r.Queue = "no blanks" },
+		for _, bad := range []func(*store.Redrive){
+			func(r *store.Redrive) { r.Actor = "" }, func(r *store.Redrive) { r.Patch = raw(`{`) }, func(r *store.Redrive) { r.Queue = "no blanks" },
 		} {
 			r := step(holdfast.NewID(), dead[0])
 			bad(&r)
@@ -252,7 +253,7 @@ var redriveLaws = []law{
 		for _, job := range dead {
 			same(s, "generation and events", []int{s.job(job).Generation, len(s.history(job).Events)}, []int{2, 1})
 		}
-		s.expectTally(id, holdfast.Tally{Taken: 20, InFlight: 20})
+		s.expectTally(id, store.RedriveCounts{Taken: 20, InFlight: 20})
 		for _, answer := range s.tryRedrive(step(holdfast.NewID(), dead...)) {
 			s.expectError(answer, holdfast.ErrConflict)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The texts of refusals, byte for byte the same on every store and over HTTP. The laws below provoke each; the model check compares them whenever a
@@ -47,7 +48,7 @@ const (
 
 // refuse is a refusal that names the job in the way, if there is one.
 func refuse(kind error, job holdfast.ID, text string, args ...any) error {
-	return &holdfast.Error{Kind: kind, Job: job, Message: fmt.Sprintf(text, args...)}
+	return &holdfast.Error{Err: kind, Job: job, Message: fmt.Sprintf(text, args...)}
 }
 
 func refuseJob(job holdfast.ID, text string, more ...any) error {
@@ -68,12 +69,12 @@ var refusalLaws = []law{
 		i.Reason = "gone"
 		_, retry := s.Store.Retry(s.ctx, i)
 		_, cancel := s.Store.Cancel(s.ctx, i)
-		_, edit := s.Store.Edit(s.ctx, holdfast.Edit{Intervention: i, Priority: new(int16(1))})
+		_, edit := s.Store.Edit(s.ctx, store.Edit{Intervention: i, Priority: new(int16(1))})
 		_, shown := s.Store.Job(s.ctx, id)
 		_, told := s.Store.History(s.ctx, id)
-		redrive, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
+		redrive, err := s.Store.Redrive(s.ctx, store.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
 		s.must(err)
-		event := s.Store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Job: id, Name: "noted", Actor: "ada"}}})
+		event := s.Store.Apply(s.ctx, store.Change{Events: []store.Event{{Job: id, Name: "noted", Actor: "ada"}}})
 		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, i), edit, shown, told, redrive[0], event} {
 			s.expectRefusal(got, holdfast.ErrNotFound, textNoJob, id)
 		}
@@ -81,21 +82,21 @@ var refusalLaws = []law{
 		_, group := s.Store.Group(s.ctx, id)
 		_, again := s.Store.RetryGroup(s.ctx, i)
 		_, member := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: id}})
-		for _, got := range []error{group, again, s.Store.CancelGroup(s.ctx, i), s.Store.Seal(s.ctx, id), member} {
+		for _, got := range []error{group, again, s.Store.CancelGroup(s.ctx, i), s.Store.SealGroup(s.ctx, id), member} {
 			s.expectRefusal(got, holdfast.ErrNotFound, textNoGroup, id)
 		}
-		s.expectRefusal(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved, Actor: "ada"}), holdfast.ErrNotFound, textNoErrorGroup, "none")
+		s.expectRefusal(s.Store.Triage(s.ctx, store.Triage{Fingerprint: "none", Status: store.StatusResolved, Actor: "ada"}), holdfast.ErrNotFound, textNoErrorGroup, "none")
 	}},
 	{"an intervention without an actor, and a discard without a reason, are refused before anything is read", func(s *scene) {
 		id := s.fail().ID
-		nobody := holdfast.Intervention{Job: id, Group: id, Reason: "why"}
+		nobody := store.Intervention{Job: id, Group: id, Reason: "why"}
 		_, retry := s.Store.Retry(s.ctx, nobody)
 		_, cancel := s.Store.Cancel(s.ctx, nobody)
-		_, edit := s.Store.Edit(s.ctx, holdfast.Edit{Intervention: nobody, Priority: new(int16(1))})
-		_, redrive := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}})
+		_, edit := s.Store.Edit(s.ctx, store.Edit{Intervention: nobody, Priority: new(int16(1))})
+		_, redrive := s.Store.Redrive(s.ctx, store.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}})
 		_, group := s.Store.RetryGroup(s.ctx, nobody)
 		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, nobody), edit, redrive, group, s.Store.CancelGroup(s.ctx, nobody),
-			s.Store.Pause(s.ctx, holdfast.Hold{Queue: "slow"}), s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved})} {
+			s.Store.Pause(s.ctx, store.Hold{Queue: "slow"}), s.Store.Triage(s.ctx, store.Triage{Fingerprint: "none", Status: store.StatusResolved})} {
 			s.expectRefusal(got, holdfast.ErrInvalid, textNoActor)
 		}
 		i := by(id)
@@ -119,23 +120,23 @@ var refusalLaws = []law{
 		s.expectConflict(retry(first), second)
 	}},
 	{"the refusal of a cancel, discard, redrive or edit says why", func(s *scene) {
-		why := func(id holdfast.ID) holdfast.Intervention { i := by(id); i.Reason = "not needed"; return i }
+		why := func(id holdfast.ID) store.Intervention { i := by(id); i.Reason = "not needed"; return i }
 		redrive := func(id holdfast.ID) error {
-			answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
+			answers, err := s.Store.Redrive(s.ctx, store.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
 			s.must(err)
 			return answers[0]
 		}
-		edit := func(e holdfast.Edit) error { _, err := s.Store.Edit(s.ctx, e); return err }
+		edit := func(e store.Edit) error { _, err := s.Store.Edit(s.ctx, e); return err }
 		done := s.start()
 		s.settle(completes(done))
 		_, cancel := s.Store.Cancel(s.ctx, by(done.ID))
 		s.expectRefusal(cancel, holdfast.ErrConflict, textEnded, done.ID, "complete")
 		s.expectRefusal(s.Store.Discard(s.ctx, why(done.ID)), holdfast.ErrConflict, textUndiscarded, done.ID, "complete")
 		s.expectRefusal(redrive(done.ID), holdfast.ErrConflict, textNoDeadLetter, done.ID)
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(done.ID), Priority: new(int16(1))}), holdfast.ErrConflict, textUneditable, done.ID, "complete")
+		s.expectRefusal(edit(store.Edit{Intervention: by(done.ID), Priority: new(int16(1))}), holdfast.ErrConflict, textUneditable, done.ID, "complete")
 		dead := s.fail().ID
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Queue: new("slow")}), holdfast.ErrConflict, textDeadEdit, dead)
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Priority: new(int16(1)), Seen: "before"}), holdfast.ErrConflict, textStale, dead)
+		s.expectRefusal(edit(store.Edit{Intervention: by(dead), Queue: new("slow")}), holdfast.ErrConflict, textDeadEdit, dead)
+		s.expectRefusal(edit(store.Edit{Intervention: by(dead), Priority: new(int16(1)), IfDigest: "before"}), holdfast.ErrConflict, textStale, dead)
 		s.must(s.Store.Discard(s.ctx, why(dead)))
 		s.expectRefusal(s.Store.Discard(s.ctx, why(dead)), holdfast.ErrConflict, textDiscarded, dead)
 		s.expectRefusal(redrive(dead), holdfast.ErrConflict, textNoDeadLetter, dead)
@@ -147,21 +148,21 @@ var refusalLaws = []law{
 		s.expectRefusal(enqueue(holdfast.Draft{ID: id, Kind: "pdf"}), holdfast.ErrConflict, textExists, id)
 		group := s.gather()
 		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group, After: []holdfast.ID{id}}), holdfast.ErrInvalid, textNotMember, id)
-		_, twice := s.Store.Gather(s.ctx, holdfast.Group{ID: group})
+		_, twice := s.Store.CreateGroup(s.ctx, holdfast.Group{ID: group})
 		s.expectRefusal(twice, holdfast.ErrConflict, textGroupExists, group)
-		s.must(s.Store.Seal(s.ctx, group))
+		s.must(s.Store.SealGroup(s.ctx, group))
 		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group}), holdfast.ErrConflict, textSealed, group)
 	}},
 	{"the refusal to retry or cancel a group says why", func(s *scene) {
 		group := s.gather()
-		of := holdfast.Intervention{Group: group, Actor: "ada"}
+		of := store.Intervention{Group: group, Actor: "ada"}
 		retry := func() error { _, err := s.Store.RetryGroup(s.ctx, of); return err }
 		in := func(d *holdfast.Draft) { d.Group = group }
 		s.expectRefusal(retry(), holdfast.ErrConflict, textNoFailed, group)
 		s.fail(in, func(d *holdfast.Draft) { d.ExpireIn = time.Minute })
 		s.fail(in, unique("k"))
 		s.enqueue(unique("k"))
-		s.must(s.Store.Seal(s.ctx, group))
+		s.must(s.Store.SealGroup(s.ctx, group))
 		s.Advance(2 * time.Minute)
 		s.expectRefusal(retry(), holdfast.ErrConflict, textNoneRetryable, group, 1, 1)
 		s.conclude()
@@ -172,11 +173,11 @@ var refusalLaws = []law{
 		s.settle(completes(lease))
 		late := s.trySettle(fails(lease, "BROKEN"))[0]
 		s.expectRefusal(late, holdfast.ErrLeaseLost, textLost, lease.ID)
-		notes, err := s.Store.Note(s.ctx, []holdfast.Note{{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}})
+		notes, err := s.Store.Note(s.ctx, []store.Note{{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}})
 		s.must(err)
 		s.expectRefusal(notes[0], holdfast.ErrLeaseLost, textLost, lease.ID)
-		stale := holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "a", Version: 7, Body: json.RawMessage(`1`)}}}
-		s.expectRefusal(s.Store.Keep(s.ctx, stale), holdfast.ErrConflict, textRecord, "breaker", "a")
+		stale := store.Change{Records: []store.Record{{Namespace: "breaker", Name: "a", Version: 7, Body: json.RawMessage(`1`)}}}
+		s.expectRefusal(s.Store.Apply(s.ctx, stale), holdfast.ErrConflict, textRecord, "breaker", "a")
 	}},
 	{"the event of an error group that regressed or reopened says why", func(s *scene) {
 		broken := func(version string) {
@@ -184,18 +185,18 @@ var refusalLaws = []law{
 			e.Failure.Fingerprint, e.Version = "print", version
 			s.settle(e)
 		}
-		judge := func(t holdfast.Triage) { t.Fingerprint, t.Actor = "print", "ada"; s.must(s.Store.Triage(s.ctx, t)) }
+		judge := func(t store.Triage) { t.Fingerprint, t.Actor = "print", "ada"; s.must(s.Store.Triage(s.ctx, t)) }
 		broken("v1")
-		judge(holdfast.Triage{Status: holdfast.Resolved})
+		judge(store.Triage{Status: store.StatusResolved})
 		broken("v1")
-		judge(holdfast.Triage{Status: holdfast.Resolved, Version: "v2"})
+		judge(store.Triage{Status: store.StatusResolved, Version: "v2"})
 		broken("v1")
 		broken("v2")
-		judge(holdfast.Triage{Status: holdfast.Ignored, Count: 2})
+		judge(store.Triage{Status: store.StatusIgnored, Count: 2})
 		broken("v2")
 		broken("v2")
-		judge(holdfast.Triage{Status: holdfast.Ignored, For: time.Minute})
-		groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+		judge(store.Triage{Status: store.StatusIgnored, For: time.Minute})
+		groups, _, err := s.Store.ErrorGroups(s.ctx, store.ErrorFilter{})
 		s.must(err)
 		s.Advance(2 * time.Minute)
 		broken("v2")

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // throttles is an attempt that the dependency asked to repeat later: released, with a failure record.
-func throttles(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
-	e := releases(l, holdfast.ChargeInterrupt, delay)
+func throttles(l store.Lease, delay time.Duration) store.Settlement {
+	e := releases(l, store.ChargeRelease, delay)
 	e.Why = "throttled: no attempt spent"
 	e.Failure = &holdfast.Failure{Code: "RATE_LIMITED", Category: "throttled", Message: "A service asked us to come back later.", Detail: "HTTP status 429",
 		Context: map[string]string{"http_status": "429", "throttled": "1m0s"}}
@@ -32,14 +33,14 @@ var releaseLaws = []law{
 		same(s, "last failure", job.LastFailure, e.Failure)
 		attempt := s.history(lease.ID).Attempts[0]
 		same(s, "attempt", []any{attempt.To, attempt.Charge, attempt.Failure, attempt.Why, attempt.Count, attempt.Repeats},
-			[]any{holdfast.Queued, holdfast.ChargeInterrupt, e.Failure, e.Why, 0, 0})
-		groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+			[]any{holdfast.Queued, store.ChargeRelease, e.Failure, e.Why, 0, 0})
+		groups, _, err := s.Store.ErrorGroups(s.ctx, store.ErrorFilter{})
 		s.must(err)
 		same(s, "error groups", len(groups), 0)
 		trends, err := s.Store.Trends(s.ctx, time.Hour, 0)
 		s.must(err)
 		same(s, "trends", len(trends), 0)
-		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 0)
+		same(s, "dead letters", len(s.jobs(store.Filter{DeadLetters: true})), 0)
 		s.Advance(time.Minute)
 		s.promote(10)
 		s.settle(completes(s.claimOne()))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // delivery is a draft as the notifier makes it.
@@ -38,11 +39,11 @@ var reserveLaws = []law{
 			change(&d)
 			_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{draft(), d})
 			s.expectReserved(err)
-			s.expectReserved(s.Store.Keep(s.ctx, holdfast.Change{Enqueue: []holdfast.Draft{d}}))
-			_, err = s.Store.Gather(s.ctx, holdfast.Group{Then: []holdfast.Then{{Draft: d}}})
+			s.expectReserved(s.Store.Apply(s.ctx, store.Change{Enqueue: []holdfast.Draft{d}}))
+			_, err = s.Store.CreateGroup(s.ctx, holdfast.Group{Then: []holdfast.Then{{Draft: d}}})
 			s.expectReserved(err)
 		}
-		_, err := s.Store.Gather(s.ctx, holdfast.Group{Owner: "subscription/x", Then: []holdfast.Then{{Draft: draft()}}})
+		_, err := s.Store.CreateGroup(s.ctx, holdfast.Group{Owner: "subscription/x", Then: []holdfast.Then{{Draft: draft()}}})
 		s.expectReserved(err)
 		s.expectJobs(0)
 	}},
@@ -63,31 +64,31 @@ var reserveLaws = []law{
 		s.expectReserved(err)
 	}},
 	{"a change accepts deliveries, and nothing else, in its own list", func(s *scene) {
-		s.must(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{delivery()}, Enqueue: []holdfast.Draft{draft()}}))
+		s.must(s.Store.Apply(s.ctx, store.Change{Deliver: []holdfast.Draft{delivery()}, Enqueue: []holdfast.Draft{draft()}}))
 		s.expectJobs(2)
 		for _, change := range []func(*holdfast.Draft){
 			func(d *holdfast.Draft) { d.Kind = "mail" }, func(d *holdfast.Draft) { d.Queue = "default" }, func(d *holdfast.Draft) { d.Owner = "" }, func(d *holdfast.Draft) { d.Args = raw("{") },
 		} {
 			d := delivery()
 			change(&d)
-			s.expectError(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{d}}), holdfast.ErrInvalid)
+			s.expectError(s.Store.Apply(s.ctx, store.Change{Deliver: []holdfast.Draft{d}}), holdfast.ErrInvalid)
 		}
 		s.expectJobs(2)
 	}},
 	{"the content and the queue of a delivery cannot be changed", func(s *scene) {
 		d := delivery()
 		d.ID = holdfast.NewID()
-		s.must(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{d}}))
+		s.must(s.Store.Apply(s.ctx, store.Change{Deliver: []holdfast.Draft{d}}))
 		for _, change := range []editOption{withPatch(`{"events":[2]}`), replaceArgs(`{"events":[2]}`), toQueue("default")} {
 			_, err := s.tryEdit(d.ID, change)
 			s.expectError(err, holdfast.ErrConflict)
 		}
 		s.edit(d.ID, toPriority(3))
-		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"holdfast"}, Limit: 1, Start: 1, Lease: longAgo})
+		leases, err := s.Store.Claim(s.ctx, store.Claim{Worker: "w", Queues: []string{"holdfast"}, Limit: 1, Start: 1, Lease: longAgo})
 		s.must(err)
 		same(s, "claimed", ids(leases), []holdfast.ID{d.ID})
 		s.settle(fails(leases[0], "GONE"))
-		for _, change := range []func(*holdfast.Redrive){func(r *holdfast.Redrive) { r.Patch = raw(`{"events":[2]}`) }, func(r *holdfast.Redrive) { r.Queue = "default" }} {
+		for _, change := range []func(*store.Redrive){func(r *store.Redrive) { r.Patch = raw(`{"events":[2]}`) }, func(r *store.Redrive) { r.Queue = "default" }} {
 			r := step(holdfast.NewID(), d.ID)
 			change(&r)
 			answers, err := s.Store.Redrive(s.ctx, r)

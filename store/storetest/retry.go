@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var retryLaws = []law{
 	{"a manual retry starts a new generation of a failed job with counters at zero (bullmq#3555)", func(s *scene) {
 		lease := s.start()
-		s.settle(releases(lease, holdfast.ChargeCrash, 0))
+		s.settle(releases(lease, store.ChargeCrash, 0))
 		lease = s.claimOne()
 		s.settle(fails(lease, "BROKEN"))
 		s.Advance(time.Hour)
@@ -18,7 +19,7 @@ var retryLaws = []law{
 		same(s, "job", []any{job.State, job.DueAt, job.LastFailure == nil, job.FinishedAt.IsZero()}, []any{holdfast.Queued, job.AsOf, true, true})
 		h := s.history(lease.ID)
 		same(s, "attempts", len(h.Attempts), 2)
-		same(s, "events", h.Events, []holdfast.Event{{Job: lease.ID, At: job.AsOf, Name: "manual retry", Actor: "ada", Reason: "because", Token: 2, Generation: 2}})
+		same(s, "events", h.Events, []store.Event{{Job: lease.ID, At: job.AsOf, Name: "manual retry", Actor: "ada", Reason: "because", Token: 2, Generation: 2}})
 		again := s.claimOne()
 		same(s, "lease", []any{again.Token, again.Generation, again.Since}, []any{3, 2, job.AsOf})
 		s.settle(completes(again))
@@ -35,7 +36,7 @@ var retryLaws = []law{
 		s.retry(lease.ID)
 		same(s, "discarded", s.job(lease.ID).Discarded, false)
 		s.settle(fails(s.claimOne(), "BROKEN"))
-		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
+		same(s, "dead letters", len(s.jobs(store.Filter{DeadLetters: true})), 1)
 	}},
 	{"a manual retry moves a job that waits for its automatic retry, and does not copy it", func(s *scene) {
 		lease := s.start()
@@ -82,9 +83,9 @@ var retryLaws = []law{
 		s.must(err)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 0, 0, 2})
 		same(s, "state", job.State, holdfast.Queued)
-		same(s, "attempts", s.history(lease.ID).Attempts, []holdfast.Attempt{{
+		same(s, "attempts", s.history(lease.ID).Attempts, []store.Attempt{{
 			Job: lease.ID, Token: 2, Generation: 1, Worker: "w1", StartedAt: lease.StartedAt, EndedAt: job.AsOf, To: holdfast.Queued,
-			Charge: holdfast.ChargeInterrupt, DueAt: job.AsOf, Why: "taken from its worker by a manual retry",
+			Charge: store.ChargeRelease, DueAt: job.AsOf, Why: "taken from its worker by a manual retry",
 		}})
 	}},
 	{"the worker that a stuck job was taken from is fenced out", func(s *scene) {
@@ -92,7 +93,7 @@ var retryLaws = []law{
 		s.Advance(shortLease)
 		s.retry(lease.ID)
 		s.expectError(s.trySettle(completes(lease))[0], holdfast.ErrLeaseLost)
-		same(s, "news", s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}).Lost, []holdfast.ID{lease.ID})
+		same(s, "news", s.renew(store.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}).Lost, []holdfast.ID{lease.ID})
 		next := s.claimOne()
 		s.expectError(s.trySettle(completes(lease))[0], holdfast.ErrLeaseLost)
 		s.settle(completes(next))
@@ -140,7 +141,7 @@ var retryLaws = []law{
 	}},
 	{"a checkpoint is kept in the next generation", func(s *scene) {
 		lease := s.start()
-		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row":3}`)})
+		s.note(nil, store.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row":3}`)})
 		s.settle(fails(lease, "BROKEN"))
 		s.retry(lease.ID)
 		same(s, "checkpoint", string(s.claimOne().Checkpoint), `{"row":3}`)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // longestRun is how many jobs of one kind a claim may take in a row if many kinds are ready.
@@ -45,7 +46,7 @@ var runLaws = []law{
 		first := s.claim(25)
 		s.claim(25)
 		back := first[3]
-		s.settle(holdfast.Settlement{Batch: back.Batch, Job: back.ID, Token: back.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt})
+		s.settle(store.Settlement{Batch: back.Batch, Job: back.ID, Token: back.Token, To: holdfast.Queued, Charge: store.ChargeRelease})
 		urgent := s.enqueue(func(d *holdfast.Draft) { d.Kind, d.Priority = "kind7", -5 })
 		wanted := map[holdfast.ID]bool{back.ID: true, urgent: true}
 		began := time.Now()
@@ -58,7 +59,7 @@ var runLaws = []law{
 				s.Fatalf("after %d claims %d jobs still wait", n, len(wanted))
 			}
 			delete(wanted, leases[0].ID)
-			s.settle(holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete})
+			s.settle(store.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete})
 		}
 	}},
 	{"with many kinds ready, the next claim obeys a hold on one of them", func(s *scene) {
@@ -66,14 +67,14 @@ var runLaws = []law{
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		s.claim(25)
 		s.claim(25)
-		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "kind9", Actor: "ada"}))
+		s.must(s.Store.Pause(s.ctx, store.Hold{Kind: "kind9", Actor: "ada"}))
 		for _, l := range s.claim(kinds * each) {
 			if l.Kind == "kind9" {
 				s.Fatalf("a job of a kind that is held was claimed")
 			}
 		}
 		same(s, "left", s.claimable(), 0)
-		s.must(s.Store.Resume(s.ctx, holdfast.Hold{Kind: "kind9", Actor: "ada"}))
+		s.must(s.Store.Resume(s.ctx, store.Hold{Kind: "kind9", Actor: "ada"}))
 		if s.claimable() == 0 {
 			s.Fatal("nothing of the kind that was held is left")
 		}
@@ -89,7 +90,7 @@ func ofKinds(kinds, each int, priority int16) (drafts []holdfast.Draft) {
 }
 
 // drainInClaimsOf claims all jobs, and expects that every claim is full and no job is claimed twice.
-func (s *scene) drainInClaimsOf(limit, jobs int) (order []holdfast.Lease) {
+func (s *scene) drainInClaimsOf(limit, jobs int) (order []store.Lease) {
 	s.Helper()
 	met := map[holdfast.ID]bool{}
 	for len(order) < jobs {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -58,12 +59,12 @@ func (s *scene) enqueueAll(drafts ...holdfast.Draft) []holdfast.Receipt {
 }
 
 // claim claims up to limit jobs of the default queue and starts all of them.
-func (s *scene) claim(limit int) []holdfast.Lease {
+func (s *scene) claim(limit int) []store.Lease {
 	s.Helper()
-	return s.claimAs(holdfast.Claim{Worker: "w1", Limit: limit, Start: limit})
+	return s.claimAs(store.Claim{Worker: "w1", Limit: limit, Start: limit})
 }
 
-func (s *scene) claimAs(c holdfast.Claim) []holdfast.Lease {
+func (s *scene) claimAs(c store.Claim) []store.Lease {
 	s.Helper()
 	if c.Queues == nil {
 		c.Queues = []string{"default"}
@@ -77,7 +78,7 @@ func (s *scene) claimAs(c holdfast.Claim) []holdfast.Lease {
 }
 
 // claimOne claims one job and fails if there is none.
-func (s *scene) claimOne() holdfast.Lease {
+func (s *scene) claimOne() store.Lease {
 	s.Helper()
 	leases := s.claim(1)
 	if len(leases) != 1 {
@@ -87,7 +88,7 @@ func (s *scene) claimOne() holdfast.Lease {
 }
 
 // start enqueues one job and claims it.
-func (s *scene) start(change ...func(*holdfast.Draft)) holdfast.Lease {
+func (s *scene) start(change ...func(*holdfast.Draft)) store.Lease {
 	s.Helper()
 	id := s.enqueue(change...)
 	lease := s.claimOne()
@@ -98,7 +99,7 @@ func (s *scene) start(change ...func(*holdfast.Draft)) holdfast.Lease {
 }
 
 // settle settles leases and expects that each settlement is applied.
-func (s *scene) settle(settlements ...holdfast.Settlement) {
+func (s *scene) settle(settlements ...store.Settlement) {
 	s.Helper()
 	for i, err := range s.trySettle(settlements...) {
 		if err != nil {
@@ -107,7 +108,7 @@ func (s *scene) settle(settlements ...holdfast.Settlement) {
 	}
 }
 
-func (s *scene) trySettle(settlements ...holdfast.Settlement) []error {
+func (s *scene) trySettle(settlements ...store.Settlement) []error {
 	s.Helper()
 	answers, err := s.Store.Settle(s.ctx, settlements)
 	s.must(err)
@@ -117,34 +118,34 @@ func (s *scene) trySettle(settlements ...holdfast.Settlement) []error {
 	return answers
 }
 
-func ends(l holdfast.Lease, to holdfast.State) holdfast.Settlement {
-	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
+func ends(l store.Lease, to holdfast.State) store.Settlement {
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
 }
 
-func completes(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Complete) }
+func completes(l store.Lease) store.Settlement { return ends(l, holdfast.Complete) }
 
-func fails(l holdfast.Lease, code string) holdfast.Settlement {
+func fails(l store.Lease, code string) store.Settlement {
 	e := ends(l, holdfast.Failed)
-	e.Charge, e.Limit, e.Why = holdfast.ChargeFailure, l.Failures+1, "the last attempt allowed"
+	e.Charge, e.Limit, e.Why = store.ChargeFailure, l.Failures+1, "the last attempt allowed"
 	e.Failure = &holdfast.Failure{Code: code, Category: "test", Message: "it broke", Fingerprint: "print-" + code}
 	return e
 }
 
 // retries is an attempt that failed and is retried after a delay.
-func retries(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
+func retries(l store.Lease, delay time.Duration) store.Settlement {
 	e := fails(l, "FLAKY")
 	e.To, e.Delay, e.Limit, e.Why = holdfast.Queued, delay, 25, "worth another try"
 	return e
 }
 
-func releases(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
+func releases(l store.Lease, charge store.Charge, delay time.Duration) store.Settlement {
 	e := ends(l, holdfast.Queued)
 	e.Charge, e.Delay, e.Why = charge, delay, "released"
 	return e
 }
 
 // fail makes a job that has failed for good.
-func (s *scene) fail(change ...func(*holdfast.Draft)) holdfast.Lease {
+func (s *scene) fail(change ...func(*holdfast.Draft)) store.Lease {
 	s.Helper()
 	lease := s.start(change...)
 	s.settle(fails(lease, "BROKEN"))
@@ -152,16 +153,16 @@ func (s *scene) fail(change ...func(*holdfast.Draft)) holdfast.Lease {
 }
 
 // reclaim reclaims expired batches.
-func (s *scene) reclaim() []holdfast.Lease {
+func (s *scene) reclaim() []store.Lease {
 	s.Helper()
-	leases, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
+	leases, err := s.Store.Reclaim(s.ctx, store.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
 	s.must(err)
 	return leases
 }
 
-func (s *scene) expire() []holdfast.Lease {
+func (s *scene) expire() []store.Lease {
 	s.Helper()
-	leases, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
+	leases, err := s.Store.Expire(s.ctx, store.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
 	s.must(err)
 	return leases
 }
@@ -173,15 +174,15 @@ func (s *scene) promote(limit int) int {
 	return n
 }
 
-func (s *scene) renew(renewals ...holdfast.Renewal) holdfast.Renewed {
+func (s *scene) renew(renewals ...store.Renewal) store.RenewResult {
 	s.Helper()
 	renewed, err := s.Store.Renew(s.ctx, renewals, shortLease)
 	s.must(err)
 	return renewed
 }
 
-func by(id holdfast.ID) holdfast.Intervention {
-	return holdfast.Intervention{Job: id, Actor: "ada", Reason: "because"}
+func by(id holdfast.ID) store.Intervention {
+	return store.Intervention{Job: id, Actor: "ada", Reason: "because"}
 }
 
 // retry is a manual retry that must succeed.
@@ -213,7 +214,7 @@ func (s *scene) job(id holdfast.ID) holdfast.Job {
 	return job
 }
 
-func (s *scene) history(id holdfast.ID) holdfast.History {
+func (s *scene) history(id holdfast.ID) store.History {
 	s.Helper()
 	h, err := s.Store.History(s.ctx, id)
 	s.must(err)
@@ -232,7 +233,7 @@ func (s *scene) late(id holdfast.ID) (n int) {
 }
 
 // jobs returns all jobs that a filter matches, over all pages.
-func (s *scene) jobs(f holdfast.Filter) (all []holdfast.Job) {
+func (s *scene) jobs(f store.Filter) (all []holdfast.Job) {
 	s.Helper()
 	for {
 		page, cursor, err := s.Store.Jobs(s.ctx, f)
@@ -258,7 +259,7 @@ func (s *scene) expectState(id holdfast.ID, want holdfast.State) holdfast.Job {
 func (s *scene) expectCounts(id holdfast.ID, want [5]int) holdfast.Job {
 	s.Helper()
 	j := s.job(id)
-	if got := [5]int{j.Token, j.Failures, j.Crashes, j.Interrupts, j.Generation}; got != want {
+	if got := [5]int{j.Token, j.Failures, j.Crashes, j.Releases, j.Generation}; got != want {
 		s.Fatalf("token, failures, crashes, interrupts, generation are %v, want %v", got, want)
 	}
 	return j
@@ -283,14 +284,14 @@ func (s *scene) expectConflict(err error, holder holdfast.ID) {
 
 func (s *scene) expectJobs(want int) {
 	s.Helper()
-	if got := len(s.jobs(holdfast.Filter{Limit: 200})); got != want {
+	if got := len(s.jobs(store.Filter{Limit: 200})); got != want {
 		s.Fatalf("the store holds %d jobs, want %d", got, want)
 	}
 }
 
 func (s *scene) expectHealthy() {
 	s.Helper()
-	findings, err := s.Store.Audit(s.ctx)
+	findings, err := s.Store.CheckIntegrity(s.ctx)
 	s.must(err)
 	for _, f := range findings {
 		s.Errorf("the integrity check found: %s: %s %s", f.Rule, f.Job, f.Detail)
@@ -305,7 +306,7 @@ func same(s testing.TB, what string, got, want any) {
 	}
 }
 
-func ids(leases []holdfast.Lease) []holdfast.ID {
+func ids(leases []store.Lease) []holdfast.ID {
 	all := make([]holdfast.ID, 0, len(leases))
 	for _, l := range leases {
 		all = append(all, l.ID)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Helpers for laws about groups and the feed.
@@ -15,14 +16,14 @@ func (s *scene) gather(change ...func(*holdfast.Group)) holdfast.ID {
 	for _, c := range change {
 		c(&g)
 	}
-	made, err := s.Store.Gather(s.ctx, g)
+	made, err := s.Store.CreateGroup(s.ctx, g)
 	s.must(err)
 	return made.ID
 }
 
 func (s *scene) seal(group holdfast.ID) {
 	s.Helper()
-	s.must(s.Store.Seal(s.ctx, group))
+	s.must(s.Store.SealGroup(s.ctx, group))
 }
 
 // sealedGroup creates a group with n simple members, and seals it.
@@ -66,7 +67,7 @@ func thenEnqueue(on holdfast.GroupState, kind string) func(*holdfast.Group) {
 func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
 	s.Helper()
 	leases := s.claim(5000)
-	settlements := make([]holdfast.Settlement, 0, len(leases))
+	settlements := make([]store.Settlement, 0, len(leases))
 	for _, l := range leases {
 		e := completes(l)
 		if slices.Contains(failed, l.ID) {
@@ -87,11 +88,11 @@ func (s *scene) conclude() {
 	concludeOn(s, s.Store)
 }
 
-func concludeOn(s *scene, store holdfast.Store) {
+func concludeOn(s *scene, db store.Store) {
 	s.Helper()
 	for range 1000 {
-		s.must(sequenceOn(s, store))
-		n, err := store.Conclude(s.ctx, 1000)
+		s.must(sequenceOn(s, db))
+		n, err := db.AdvanceGroups(s.ctx, 1000)
 		s.must(err)
 		if n == 0 {
 			return
@@ -100,9 +101,9 @@ func concludeOn(s *scene, store holdfast.Store) {
 	s.Fatal("Conclude does not end: it reported changes a thousand times")
 }
 
-func sequenceOn(s *scene, store holdfast.Store) error {
+func sequenceOn(s *scene, db store.Store) error {
 	for range 1000 {
-		n, err := store.Sequence(s.ctx, 1000)
+		n, err := db.Sequence(s.ctx, 1000)
 		if err != nil || n < 1000 {
 			return err
 		}
@@ -146,8 +147,8 @@ type groupEvent struct {
 	Generation  int
 }
 
-func byGroup(id holdfast.ID) holdfast.Intervention {
-	return holdfast.Intervention{Group: id, Actor: "ada", Reason: "because", Request: "req-1"}
+func byGroup(id holdfast.ID) store.Intervention {
+	return store.Intervention{Group: id, Actor: "ada", Reason: "because", Request: "req-1"}
 }
 
 func (s *scene) retryGroup(id holdfast.ID) int {
@@ -175,21 +176,21 @@ func (s *scene) expectWaiting(jobs ...holdfast.ID) {
 // listen makes the store write these events of jobs from now on.
 func (s *scene) listen(events ...string) {
 	s.Helper()
-	s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "reader", Events: events}}})
+	s.keep(store.Change{Listen: []store.Listener{{Name: "reader", Events: events}}})
 }
 
 // feed numbers events and reads all of them after a number, a few at a time.
-func (s *scene) feed(after int64) []holdfast.Event {
+func (s *scene) feed(after int64) []store.Event {
 	s.Helper()
 	s.must(sequenceOn(s, s.Store))
 	return read(s, s.Store, after, 7)
 }
 
 // read reads all events after a number, limit at a time, and expects that none is missing.
-func read(s *scene, store holdfast.Store, after int64, limit int) (events []holdfast.Event) {
+func read(s *scene, db store.Store, after int64, limit int) (events []store.Event) {
 	s.Helper()
 	for {
-		f, err := store.Feed(s.ctx, after, limit)
+		f, err := db.Feed(s.ctx, after, limit)
 		s.must(err)
 		if f.Missed > 0 {
 			s.Fatalf("%d events were missed", f.Missed)
@@ -216,7 +217,7 @@ func read(s *scene, store holdfast.Store, after int64, limit int) (events []hold
 }
 
 // namesOf returns the names of a job's events.
-func namesOf(events []holdfast.Event, job holdfast.ID) (names []string) {
+func namesOf(events []store.Event, job holdfast.ID) (names []string) {
 	for _, e := range events {
 		if e.Job == job {
 			names = append(names, e.Name)

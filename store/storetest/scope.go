@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A claimPath is a situation in which a store claims in a particular way.
@@ -22,12 +23,12 @@ var claimPaths = []claimPath{
 			s.enqueue(owned(fmt.Sprint("other", i)))
 		}
 	}},
-	{name: "a limit", set: func(s *scene) { s.pause(holdfast.Hold{Queue: "default", AtMost: 1000}) }},
+	{name: "a limit", set: func(s *scene) { s.pause(store.Hold{Queue: "default", AtMost: 1000}) }},
 	{name: "a rate", set: func(s *scene) {
-		s.pause(holdfast.Hold{Queue: "default", Rate: &holdfast.Rate{PerSecond: 1, Burst: 1000, Level: 1000}})
+		s.pause(store.Hold{Queue: "default", Rate: &store.Rate{PerSecond: 1, Burst: 1000, Level: 1000}})
 	}},
-	{name: "a held tag", set: func(s *scene) { s.pause(holdfast.Hold{Tag: "red"}); s.enqueueMany(3, tagged("red"), ofKind("pdf")) }},
-	{name: "a hold on retries", set: func(s *scene) { s.pause(holdfast.Hold{Kind: "never-heard-of", Retries: true}) }},
+	{name: "a held tag", set: func(s *scene) { s.pause(store.Hold{Tag: "red"}); s.enqueueMany(3, tagged("red"), ofKind("pdf")) }},
+	{name: "a hold on retries", set: func(s *scene) { s.pause(store.Hold{Kind: "never-heard-of", Retries: true}) }},
 	{name: "retries", more: func(d *holdfast.Draft) { d.Tags = []string{"again"} }},
 	{name: "many owners", set: func(s *scene) {
 		for i := range 100 {
@@ -53,7 +54,7 @@ func (w claimPath) fill(s *scene, n int, change ...func(*holdfast.Draft)) []hold
 	}
 	all := s.enqueueMany(n, change...)
 	if w.name == "retries" {
-		for _, l := range s.claimAs(holdfast.Claim{Worker: "w", Limit: n, Start: n}) {
+		for _, l := range s.claimAs(store.Claim{Worker: "w", Limit: n, Start: n}) {
 			s.settle(retries(l, 0))
 		}
 	}
@@ -73,14 +74,14 @@ var scopeLaws = []law{
 			before := s.job(mail[0])
 			got := 0
 			for range 24 { // one in sixteen shares evenly between priorities, and some start after a mark
-				for _, l := range other.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 2, Kinds: []string{"pdf", "never-heard-of"}}) {
+				for _, l := range other.claimAs(store.Claim{Worker: "w", Limit: 2, Start: 2, Kinds: []string{"pdf", "never-heard-of"}}) {
 					same(s, w.name+": the kind", l.Kind, "pdf")
 					got++
 				}
 			}
 			same(s, w.name+": claimed", got, len(pdf))
 			same(s, w.name+": a job of another kind", s.job(mail[0]), before)
-			same(s, w.name+": of a kind that no job has", len(other.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Kinds: []string{"never-heard-of"}})), 0)
+			same(s, w.name+": of a kind that no job has", len(other.claimAs(store.Claim{Worker: "w", Limit: 2, Kinds: []string{"never-heard-of"}})), 0)
 		}
 	}},
 	{"a claim of many kinds takes them in order", func(s *scene) {
@@ -92,7 +93,7 @@ var scopeLaws = []law{
 			want = append(want, s.enqueue(ofKind(kind)))
 			s.enqueue(ofKind("other"))
 		}
-		same(s, "claimed", ids(s.reopened().claimAs(holdfast.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
+		same(s, "claimed", ids(s.reopened().claimAs(store.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
 	}},
 	{"a claim that names kinds and no queues takes them from every queue", func(s *scene) {
 		put := func(queue, kind string) holdfast.ID {
@@ -101,16 +102,16 @@ var scopeLaws = []law{
 		want := []holdfast.ID{put("default", "pdf"), put("slow", "pdf")}
 		put("slow", "mail")
 		newly := put("fresh-"+holdfast.NewID().String(), "pdf")
-		leases, err := s.reopened().Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
+		leases, err := s.reopened().Store.Claim(s.ctx, store.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "claimed", ids(leases), append(want, newly))
 	}},
 	{"a claim that names neither queues nor kinds is refused, and the error says what to name", func(s *scene) {
 		s.enqueue()
-		_, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Limit: 1, Lease: shortLease})
+		_, err := s.Store.Claim(s.ctx, store.Claim{Worker: "w", Limit: 1, Lease: shortLease})
 		s.expectError(err, holdfast.ErrInvalid)
 		same(s, "message", err.Error(), "a claim without queues and without kinds: name the queues to claim from, the kinds the worker handles, or both")
-		_, err = s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, OwnerSlots: -1, Limit: 1, Lease: shortLease})
+		_, err = s.Store.Claim(s.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, OwnerSlots: -1, Limit: 1, Lease: shortLease})
 		s.expectError(err, holdfast.ErrInvalid)
 		same(s, "claimed", len(s.claim(5)), 1)
 	}},
@@ -123,12 +124,12 @@ var scopeLaws = []law{
 			w.fill(s, 12, owned("acme"), ofKind("pdf"))
 			w.fill(s, 12, ofKind("pdf"))
 			w.fill(s, 12, owned("zeta"), ofKind("pdf"))
-			c := holdfast.Claim{Worker: "w", Limit: 30, Start: 30, Kinds: []string{"pdf"}, OwnerSlots: 5, Busy: map[string]int{"acme": 3, "zeta": 7, "gone": -4}}
+			c := store.Claim{Worker: "w", Limit: 30, Start: 30, Kinds: []string{"pdf"}, OwnerSlots: 5, Busy: map[string]int{"acme": 3, "zeta": 7, "gone": -4}}
 			for range 20 {
 				leases := other.claimAs(c)
 				same(s, w.name+": shares", byOwner(leases), map[string]int{"acme": 2, "": 5})
 				for _, l := range leases {
-					other.settle(releases(l, holdfast.ChargeInterrupt, 0))
+					other.settle(releases(l, store.ChargeRelease, 0))
 				}
 			}
 			c.Busy = map[string]int{"acme": 5, "": 5, "zeta": 5}
@@ -141,13 +142,13 @@ var scopeLaws = []law{
 		s.enqueueMany(5, owned("acme"), func(d *holdfast.Draft) { d.Queue = "slow" })
 		lease := s.claimOne()
 		s.settle(retries(lease, 0))
-		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Queues: []string{"default", "slow"}, OwnerSlots: 4})
+		leases := s.claimAs(store.Claim{Worker: "w", Limit: 30, Queues: []string{"default", "slow"}, OwnerSlots: 4})
 		same(s, "shares", byOwner(leases), map[string]int{"acme": 4})
 	}},
 	{"new work in any queue wakes a worker that names no queue", func(s *scene) {
 		queue := "fresh-" + holdfast.NewID().String()
 		put := func() { s.enqueue(func(d *holdfast.Draft) { d.Queue = queue }) }
-		woken := make(chan holdfast.Wake, 1)
+		woken := make(chan store.Wake, 1)
 		for {
 			go func() {
 				wake, err := s.Store.Await(s.ctx, nil, patience)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // SelfTest shows that the model check finds defects: it wraps a correct store with one deliberate defect after another, and fails if a defect is not
@@ -19,7 +20,7 @@ import (
 func SelfTest(t *testing.T, h Harness) {
 	subject := h.Open(t)
 	good := subject.Store
-	t.Run("a correct store passes", func(t *testing.T) { check(t, subject, 20) })
+	t.Run("a correct store passes", func(t *testing.T) { runCheck(t, subject, 20) })
 	maps.Copy(defects, controlDefects)
 	maps.Copy(defects, groupDefects)
 	for name, defect := range defects {
@@ -44,7 +45,7 @@ func complaintOf(t *testing.T, subject *Subject) string {
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		check(r, subject, 2000)
+		runCheck(r, subject, 2000)
 	}()
 	<-finished
 	return strings.Join(r.said, "\n")
@@ -74,57 +75,57 @@ func (r *recorder) FailNow()                          { r.Error("failed"); runti
 func (r *recorder) Failed() bool                      { return len(r.said) > 0 }
 
 // defects are typical defects of stores.
-var defects = map[string]func(holdfast.Store) holdfast.Store{
-	"the same jobs claimed twice": func(s holdfast.Store) holdfast.Store { return &claimsTwice{Store: s} },
-	"no fence: any token settles": func(s holdfast.Store) holdfast.Store {
-		return &noFence{Store: s, held: map[holdfast.ID]holdfast.Lease{}}
+var defects = map[string]func(store.Store) store.Store{
+	"the same jobs claimed twice": func(s store.Store) store.Store { return &claimsTwice{Store: s} },
+	"no fence: any token settles": func(s store.Store) store.Store {
+		return &noFence{Store: s, held: map[holdfast.ID]store.Lease{}}
 	},
-	"acknowledged and never written": func(s holdfast.Store) holdfast.Store { return losesOne{s} },
-	"retries at once": func(s holdfast.Store) holdfast.Store {
-		return settlesAs{s, func(e *holdfast.Settlement) { e.Delay = 0 }}
+	"acknowledged and never written": func(s store.Store) store.Store { return losesOne{s} },
+	"retries at once": func(s store.Store) store.Store {
+		return settlesAs{s, func(e *store.Settlement) { e.Delay = 0 }}
 	},
-	"a crash counted as a failure": func(s holdfast.Store) holdfast.Store { return settlesAs{s, crashAsFailure} },
-	"a result that is dropped": func(s holdfast.Store) holdfast.Store {
-		return settlesAs{s, func(e *holdfast.Settlement) { e.Result = nil }}
+	"a crash counted as a failure": func(s store.Store) store.Store { return settlesAs{s, crashAsFailure} },
+	"a result that is dropped": func(s store.Store) store.Store {
+		return settlesAs{s, func(e *store.Settlement) { e.Result = nil }}
 	},
-	"a late result without evidence": func(s holdfast.Store) holdfast.Store {
-		return &noEvidence{noFence{Store: s, held: map[holdfast.ID]holdfast.Lease{}}}
+	"a late result without evidence": func(s store.Store) store.Store {
+		return &noEvidence{noFence{Store: s, held: map[holdfast.ID]store.Lease{}}}
 	},
-	"nothing is ever reclaimed":      func(s holdfast.Store) holdfast.Store { return neverReclaims{s} },
-	"a renewal that renews nothing":  func(s holdfast.Store) holdfast.Store { return neverRenews{s} },
-	"a cancel request that is lost":  func(s holdfast.Store) holdfast.Store { return forgetsCancel{s} },
-	"a retry that ignores the owner": func(s holdfast.Store) holdfast.Store { return noOwner{s} },
-	"a hold that holds nothing":      func(s holdfast.Store) holdfast.Store { return neverHolds{s} },
-	"a hold that cannot be lifted":   func(s holdfast.Store) holdfast.Store { return neverResumes{s} },
-	"a promotion of one job only":    func(s holdfast.Store) holdfast.Store { return promotesLess{s} },
-	"a claim that ignores its kinds": func(s holdfast.Store) holdfast.Store {
-		return claimsAs{s, func(c *holdfast.Claim) {
+	"nothing is ever reclaimed":      func(s store.Store) store.Store { return neverReclaims{s} },
+	"a renewal that renews nothing":  func(s store.Store) store.Store { return neverRenews{s} },
+	"a cancel request that is lost":  func(s store.Store) store.Store { return forgetsCancel{s} },
+	"a retry that ignores the owner": func(s store.Store) store.Store { return noOwner{s} },
+	"a hold that holds nothing":      func(s store.Store) store.Store { return neverHolds{s} },
+	"a hold that cannot be lifted":   func(s store.Store) store.Store { return neverResumes{s} },
+	"a promotion of one job only":    func(s store.Store) store.Store { return promotesLess{s} },
+	"a claim that ignores its kinds": func(s store.Store) store.Store {
+		return claimsAs{s, func(c *store.Claim) {
 			if len(c.Queues) > 0 {
 				c.Kinds = nil
 			}
 		}}
 	},
-	"a claim that ignores an owner's slots": func(s holdfast.Store) holdfast.Store {
-		return claimsAs{s, func(c *holdfast.Claim) { c.OwnerSlots, c.Busy = 0, nil }}
+	"a claim that ignores an owner's slots": func(s store.Store) store.Store {
+		return claimsAs{s, func(c *store.Claim) { c.OwnerSlots, c.Busy = 0, nil }}
 	},
 }
 
 type claimsAs struct {
-	holdfast.Store
-	change func(*holdfast.Claim)
+	store.Store
+	change func(*store.Claim)
 }
 
-func (s claimsAs) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s claimsAs) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	s.change(&c)
 	return s.Store.Claim(ctx, c)
 }
 
 type claimsTwice struct {
-	holdfast.Store
-	last []holdfast.Lease
+	store.Store
+	last []store.Lease
 }
 
-func (s *claimsTwice) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *claimsTwice) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	leases, err := s.Store.Claim(ctx, c)
 	if len(leases) > 0 {
 		s.last = leases
@@ -134,30 +135,30 @@ func (s *claimsTwice) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.L
 
 // noFence settles by the lease that is held now, whatever lease the caller had: the state is the only fence.
 type noFence struct {
-	holdfast.Store
-	held map[holdfast.ID]holdfast.Lease
+	store.Store
+	held map[holdfast.ID]store.Lease
 }
 
-func (s *noFence) hold(leases []holdfast.Lease, err error) ([]holdfast.Lease, error) {
+func (s *noFence) hold(leases []store.Lease, err error) ([]store.Lease, error) {
 	for _, l := range leases {
 		s.held[l.ID] = l
 	}
 	return leases, err
 }
 
-func (s *noFence) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *noFence) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	return s.hold(s.Store.Claim(ctx, c))
 }
 
-func (s *noFence) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *noFence) Reclaim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	return s.hold(s.Store.Reclaim(ctx, c))
 }
 
-func (s *noFence) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (s *noFence) Expire(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	return s.hold(s.Store.Expire(ctx, c))
 }
 
-func (s *noFence) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s *noFence) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	forged := slices.Clone(settlements)
 	for i, e := range forged {
 		if l, ok := s.held[e.Job]; ok {
@@ -170,7 +171,7 @@ func (s *noFence) Settle(ctx context.Context, settlements []holdfast.Settlement)
 // noEvidence refuses a stale settlement without keeping evidence.
 type noEvidence struct{ noFence }
 
-func (s *noEvidence) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s *noEvidence) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
 	for i, e := range settlements {
 		if l := s.held[e.Job]; l.Batch != e.Batch || l.Token != e.Token {
@@ -186,7 +187,7 @@ func (s *noEvidence) Settle(ctx context.Context, settlements []holdfast.Settleme
 	return answers, nil
 }
 
-type losesOne struct{ holdfast.Store }
+type losesOne struct{ store.Store }
 
 func (s losesOne) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) < 3 {
@@ -197,11 +198,11 @@ func (s losesOne) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdf
 }
 
 type settlesAs struct {
-	holdfast.Store
-	change func(*holdfast.Settlement)
+	store.Store
+	change func(*store.Settlement)
 }
 
-func (s settlesAs) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s settlesAs) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	changed := slices.Clone(settlements)
 	for i := range changed {
 		s.change(&changed[i])
@@ -209,49 +210,49 @@ func (s settlesAs) Settle(ctx context.Context, settlements []holdfast.Settlement
 	return s.Store.Settle(ctx, changed)
 }
 
-func crashAsFailure(e *holdfast.Settlement) {
-	if e.Charge == holdfast.ChargeCrash {
-		e.Charge = holdfast.ChargeFailure
+func crashAsFailure(e *store.Settlement) {
+	if e.Charge == store.ChargeCrash {
+		e.Charge = store.ChargeFailure
 	}
 }
 
-type neverReclaims struct{ holdfast.Store }
+type neverReclaims struct{ store.Store }
 
-func (neverReclaims) Reclaim(context.Context, holdfast.Claim) ([]holdfast.Lease, error) {
+func (neverReclaims) Reclaim(context.Context, store.Claim) ([]store.Lease, error) {
 	return nil, nil
 }
 
-type neverRenews struct{ holdfast.Store }
+type neverRenews struct{ store.Store }
 
-func (neverRenews) Renew(context.Context, []holdfast.Renewal, time.Duration) (holdfast.Renewed, error) {
-	return holdfast.Renewed{}, nil
+func (neverRenews) Renew(context.Context, []store.Renewal, time.Duration) (store.RenewResult, error) {
+	return store.RenewResult{}, nil
 }
 
-type forgetsCancel struct{ holdfast.Store }
+type forgetsCancel struct{ store.Store }
 
-func (s forgetsCancel) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error) {
+func (s forgetsCancel) Cancel(ctx context.Context, i store.Intervention) (holdfast.State, error) {
 	if job, err := s.Store.Job(ctx, i.Job); err == nil && job.State == holdfast.Processing && i.Actor != "" && i.Owner == "" {
 		return holdfast.Processing, nil
 	}
 	return s.Store.Cancel(ctx, i)
 }
 
-type noOwner struct{ holdfast.Store }
+type noOwner struct{ store.Store }
 
-func (s noOwner) Retry(ctx context.Context, i holdfast.Intervention) (int, error) {
+func (s noOwner) Retry(ctx context.Context, i store.Intervention) (int, error) {
 	i.Owner = ""
 	return s.Store.Retry(ctx, i)
 }
 
-type neverHolds struct{ holdfast.Store }
+type neverHolds struct{ store.Store }
 
-func (neverHolds) Pause(context.Context, holdfast.Hold) error { return nil }
+func (neverHolds) Pause(context.Context, store.Hold) error { return nil }
 
-type neverResumes struct{ holdfast.Store }
+type neverResumes struct{ store.Store }
 
-func (neverResumes) Resume(context.Context, holdfast.Hold) error { return nil }
+func (neverResumes) Resume(context.Context, store.Hold) error { return nil }
 
-type promotesLess struct{ holdfast.Store }
+type promotesLess struct{ store.Store }
 
 func (s promotesLess) Promote(ctx context.Context, _ int) (int, error) {
 	return s.Store.Promote(ctx, 1)

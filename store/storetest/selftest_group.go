@@ -5,25 +5,26 @@ import (
 	"errors"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // groupDefects are defects of groups.
-var groupDefects = map[string]func(holdfast.Store) holdfast.Store{
-	"a group whose outcome is a counter":          func(s holdfast.Store) holdfast.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
-	"a retry that leaves the group as it was":     func(s holdfast.Store) holdfast.Store { return neverReopens{s} },
-	"waiting members start at once":               func(s holdfast.Store) holdfast.Store { return neverWaits{s} },
-	"waiting members are never released":          func(s holdfast.Store) holdfast.Store { return neverConcludes{s} },
-	"a retried group without its waiting members": func(s holdfast.Store) holdfast.Store { return retriesHalf{s} },
-	"a cancelled group whose members continue":    func(s holdfast.Store) holdfast.Store { return onlySeals{s} },
+var groupDefects = map[string]func(store.Store) store.Store{
+	"a group whose outcome is a counter":          func(s store.Store) store.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
+	"a retry that leaves the group as it was":     func(s store.Store) store.Store { return neverReopens{s} },
+	"waiting members start at once":               func(s store.Store) store.Store { return neverWaits{s} },
+	"waiting members are never released":          func(s store.Store) store.Store { return neverConcludes{s} },
+	"a retried group without its waiting members": func(s store.Store) store.Store { return retriesHalf{s} },
+	"a cancelled group whose members continue":    func(s store.Store) store.Store { return onlySeals{s} },
 }
 
 // countsEnds counts completions as they come, although a member may complete twice.
 type countsEnds struct {
-	holdfast.Store
+	store.Store
 	ended map[holdfast.ID]int
 }
 
-func (s *countsEnds) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+func (s *countsEnds) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers, err := s.Store.Settle(ctx, settlements)
 	for i := range answers {
 		job, _ := s.Store.Job(ctx, settlements[i].Job)
@@ -42,7 +43,7 @@ func (s *countsEnds) Group(ctx context.Context, id holdfast.ID) (holdfast.Group,
 	return g, err
 }
 
-type neverReopens struct{ holdfast.Store }
+type neverReopens struct{ store.Store }
 
 func (s neverReopens) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error) {
 	g, err := s.Store.Group(ctx, id)
@@ -50,7 +51,7 @@ func (s neverReopens) Group(ctx context.Context, id holdfast.ID) (holdfast.Group
 	return g, err
 }
 
-type neverWaits struct{ holdfast.Store }
+type neverWaits struct{ store.Store }
 
 func (s neverWaits) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	hasty := append([]holdfast.Draft{}, drafts...)
@@ -60,32 +61,32 @@ func (s neverWaits) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hol
 	return s.Store.Enqueue(ctx, hasty)
 }
 
-type neverConcludes struct{ holdfast.Store }
+type neverConcludes struct{ store.Store }
 
-func (neverConcludes) Conclude(context.Context, int) (int, error) { return 0, nil }
+func (neverConcludes) AdvanceGroups(context.Context, int) (int, error) { return 0, nil }
 
 // retriesHalf retries failed members one by one, without those that wait for them.
-type retriesHalf struct{ holdfast.Store }
+type retriesHalf struct{ store.Store }
 
-func (s retriesHalf) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {
-	jobs, _, err := s.Store.Jobs(ctx, holdfast.Filter{Group: i.Group, DeadLetters: true, Limit: 200})
+func (s retriesHalf) RetryGroup(ctx context.Context, i store.Intervention) (int, error) {
+	jobs, _, err := s.Store.Jobs(ctx, store.Filter{Group: i.Group, DeadLetters: true, Limit: 200})
 	if err != nil || len(jobs) == 0 {
 		return s.Store.RetryGroup(ctx, i)
 	}
 	n := 0
 	for _, job := range jobs {
-		_, failed := s.Store.Retry(ctx, holdfast.Intervention{Job: job.ID, Owner: i.Owner, Actor: i.Actor, Reason: i.Reason})
+		_, failed := s.Store.Retry(ctx, store.Intervention{Job: job.ID, Owner: i.Owner, Actor: i.Actor, Reason: i.Reason})
 		err = errors.Join(err, failed)
 		n++
 	}
 	return n, err
 }
 
-type onlySeals struct{ holdfast.Store }
+type onlySeals struct{ store.Store }
 
-func (s onlySeals) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+func (s onlySeals) CancelGroup(ctx context.Context, i store.Intervention) error {
 	if i.Actor == "" || i.Owner != "" {
 		return s.Store.CancelGroup(ctx, i)
 	}
-	return s.Store.Seal(ctx, i.Group)
+	return s.Store.SealGroup(ctx, i.Group)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var settleLaws = []law{
@@ -41,9 +43,9 @@ var settleLaws = []law{
 		same(s, "state", job.State, holdfast.Queued)
 		same(s, "due", job.DueAt, job.AsOf.Add(time.Minute))
 		same(s, "last failure", job.LastFailure, e.Failure)
-		same(s, "attempts", s.history(lease.ID).Attempts, []holdfast.Attempt{{
+		same(s, "attempts", s.history(lease.ID).Attempts, []store.Attempt{{
 			Job: lease.ID, Token: 1, Generation: 1, Worker: "w1", StartedAt: job.AsOf.Add(-3 * time.Second), EndedAt: job.AsOf, To: holdfast.Queued,
-			Charge: holdfast.ChargeFailure, DueAt: job.DueAt, Failure: e.Failure, Why: e.Why, Limit: 25, Count: 1,
+			Charge: store.ChargeFailure, DueAt: job.DueAt, Failure: e.Failure, Why: e.Why, Limit: 25, Count: 1,
 		}})
 		s.Advance(time.Minute - time.Microsecond)
 		s.promote(10)
@@ -51,7 +53,7 @@ var settleLaws = []law{
 	}},
 	{"a job released without a delay is claimable at once", func(s *scene) {
 		lease := s.start()
-		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, store.ChargeRelease, 0))
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 1, 1})
 		same(s, "due", job.DueAt, job.AsOf)
 		same(s, "claimed", s.claimOne().ID, lease.ID)
@@ -59,7 +61,7 @@ var settleLaws = []law{
 	{"each charge increments its own counter and no other (asynq#1015)", func(s *scene) {
 		lease := s.start()
 		counts := [5]int{1, 0, 0, 0, 1}
-		for i, charge := range []holdfast.Charge{holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt} {
+		for i, charge := range []store.Charge{store.ChargeFailure, store.ChargeCrash, store.ChargeRelease} {
 			s.settle(releases(lease, charge, 0))
 			counts[i+1]++
 			s.expectCounts(lease.ID, counts)
@@ -85,13 +87,13 @@ var settleLaws = []law{
 		s.promote(10)
 		s.reclaim()
 		same(s, "claimed", len(s.claim(1)), 0)
-		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
+		same(s, "dead letters", len(s.jobs(store.Filter{DeadLetters: true})), 1)
 	}},
 	{"a crash at the last attempt leaves the job neither lost nor locked (graphile#254)", func(s *scene) {
 		lease := s.start(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		s.settle(releases(taken, holdfast.ChargeCrash, 0))
+		s.settle(releases(taken, store.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
 		s.settle(completes(s.claimOne()))
 	}},
@@ -106,23 +108,23 @@ var settleLaws = []law{
 	}},
 	{"an attempt that never started has no start time", func(s *scene) {
 		s.enqueue()
-		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
+		lease := s.claimAs(store.Claim{Worker: "w", Limit: 1})[0]
 		e := fails(lease, "EXPIRED")
-		e.Charge = holdfast.ChargeNothing
+		e.Charge = store.ChargeNone
 		s.settle(e)
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 1})
 		same(s, "started", job.StartedAt.IsZero(), true)
 	}},
 	{"an invalid settlement is refused, and the lease is still held", func(s *scene) {
 		lease := s.start()
-		for _, bad := range []func(*holdfast.Settlement){
-			func(e *holdfast.Settlement) { e.To = "dead" }, func(e *holdfast.Settlement) { e.To = holdfast.Processing },
-			func(e *holdfast.Settlement) { e.Result = raw(`{`) }, func(e *holdfast.Settlement) { e.To, e.Failure = holdfast.Failed, nil },
-			func(e *holdfast.Settlement) { e.To, e.Charge = holdfast.Queued, holdfast.ChargeNothing }, func(e *holdfast.Settlement) { e.Took = -1 },
-			func(e *holdfast.Settlement) { e.Charge = holdfast.ChargeFailure }, func(e *holdfast.Settlement) { e.Delay = 1 << 62 },
-			func(e *holdfast.Settlement) { e.Result = raw(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`) },
-			func(e *holdfast.Settlement) { e.To, e.Charge = holdfast.Cancelled, "favour" }, func(e *holdfast.Settlement) { e.Limit = -1 },
-			func(e *holdfast.Settlement) { e.Limit = 1 << 31 },
+		for _, bad := range []func(*store.Settlement){
+			func(e *store.Settlement) { e.To = "dead" }, func(e *store.Settlement) { e.To = holdfast.Processing },
+			func(e *store.Settlement) { e.Result = raw(`{`) }, func(e *store.Settlement) { e.To, e.Failure = holdfast.Failed, nil },
+			func(e *store.Settlement) { e.To, e.Charge = holdfast.Queued, store.ChargeNone }, func(e *store.Settlement) { e.Took = -1 },
+			func(e *store.Settlement) { e.Charge = store.ChargeFailure }, func(e *store.Settlement) { e.Delay = 1 << 62 },
+			func(e *store.Settlement) { e.Result = raw(`"` + strings.Repeat("x", check.MaxArgs) + `"`) },
+			func(e *store.Settlement) { e.To, e.Charge = holdfast.Cancelled, "favour" }, func(e *store.Settlement) { e.Limit = -1 },
+			func(e *store.Settlement) { e.Limit = 1 << 31 },
 		} {
 			e := completes(lease)
 			bad(&e)
@@ -137,7 +139,7 @@ var settleLaws = []law{
 			drafts[i] = draft()
 		}
 		s.enqueueAll(drafts...)
-		var all []holdfast.Settlement
+		var all []store.Settlement
 		for _, l := range s.claim(100) {
 			all = append(all, completes(l))
 		}
@@ -148,8 +150,8 @@ var settleLaws = []law{
 		s.expectError(answers[13], holdfast.ErrInvalid)
 		s.expectError(answers[50], holdfast.ErrLeaseLost)
 		s.expectError(answers[77], holdfast.ErrLeaseLost)
-		same(s, "complete", len(s.jobs(holdfast.Filter{State: holdfast.Complete, Limit: 200})), 97)
-		same(s, "processing", len(s.jobs(holdfast.Filter{State: holdfast.Processing, Limit: 200})), 3)
+		same(s, "complete", len(s.jobs(store.Filter{State: holdfast.Complete, Limit: 200})), 97)
+		same(s, "processing", len(s.jobs(store.Filter{State: holdfast.Processing, Limit: 200})), 3)
 	}},
 	{"a settlement with an unknown charge is refused alone, and the others of its call are applied", func(s *scene) {
 		s.enqueueAll(draft(), draft())
@@ -167,7 +169,7 @@ var settleLaws = []law{
 	{"settlements of every kind and batch can be combined, and each has its own answer", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft(), draft(), draft())
 		l := append(s.claim(3), s.claim(2)...)
-		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), releases(l[1], holdfast.ChargeInterrupt, 0), ends(l[2], holdfast.Cancelled))
+		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), releases(l[1], store.ChargeRelease, 0), ends(l[2], holdfast.Cancelled))
 		var states []holdfast.State
 		for _, lease := range l {
 			states = append(states, s.job(lease.ID).State)
@@ -189,7 +191,7 @@ var settleLaws = []law{
 	{"the largest allowed result is stored", func(s *scene) {
 		lease := s.start()
 		done := completes(lease)
-		done.Result = raw(`"` + strings.Repeat("x", holdfast.MaxArgs-2) + `"`)
+		done.Result = raw(`"` + strings.Repeat("x", check.MaxArgs-2) + `"`)
 		s.settle(done)
 		same(s, "result", string(s.job(lease.ID).Result), string(done.Result))
 	}},

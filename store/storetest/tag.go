@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var tagLaws = []law{
 	{"jobs with a held tag are set aside at no cost, and others are claimed", func(s *scene) {
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		red := s.enqueueMany(30, tagged("blue", "red"))
 		free := s.enqueue(tagged("blue"))
 		same(s, "claimed", ids(s.claim(1)), []holdfast.ID{free})
@@ -18,10 +19,10 @@ var tagLaws = []law{
 		h := s.history(red[0])
 		same(s, "attempts and events", []int{len(h.Attempts), len(h.Events)}, []int{0, 0})
 		same(s, "promoted while held", s.promote(100), 0)
-		same(s, "behind", s.behind(holdfast.Hold{Tag: "red"}), 30)
+		same(s, "behind", s.behind(store.Hold{Tag: "red"}), 30)
 	}},
 	{"jobs set aside come back in order when the hold on their tag was lifted or has ended", func(s *scene) {
-		for _, hold := range []holdfast.Hold{{Tag: "red"}, {Tag: "red", For: time.Minute}} {
+		for _, hold := range []store.Hold{{Tag: "red"}, {Tag: "red", For: time.Minute}} {
 			s.Wipe()
 			s.pause(hold)
 			red := s.enqueueMany(5, tagged("red"))
@@ -37,10 +38,10 @@ var tagLaws = []law{
 		}
 	}},
 	{"promotion brings back at most its limit, and the rest next time", func(s *scene) {
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		s.enqueueMany(5, tagged("red"))
 		same(s, "claimed", len(s.claim(50)), 0)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		var total int
 		for range 3 {
 			n := s.promote(2)
@@ -51,14 +52,14 @@ var tagLaws = []law{
 		same(s, "claimed", len(s.claim(50)), 5)
 	}},
 	{"a job with two held tags waits for both", func(s *scene) {
-		s.pause(holdfast.Hold{Tag: "red"})
-		s.pause(holdfast.Hold{Tag: "blue"})
+		s.pause(store.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "blue"})
 		id := s.enqueue(tagged("red", "blue"))
 		s.expectClaims(0)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		s.promote(10)
 		s.expectClaims(0)
-		s.resume(holdfast.Hold{Tag: "blue"})
+		s.resume(store.Hold{Tag: "blue"})
 		s.promote(10)
 		same(s, "claimed", ids(s.claim(50)), []holdfast.ID{id})
 	}},
@@ -68,22 +69,22 @@ var tagLaws = []law{
 		s.Advance(time.Minute)
 		s.promote(10)
 		due := s.job(lease.ID).DueAt
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		s.expectClaims(0)
 		same(s, "due", s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1}).DueAt, due)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		s.promote(10)
 		same(s, "due", s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1}).DueAt, due)
-		s.pause(holdfast.Hold{Queue: "default", Retries: true})
+		s.pause(store.Hold{Queue: "default", Retries: true})
 		s.expectClaims(0)
-		s.resume(holdfast.Hold{Queue: "default"})
+		s.resume(store.Hold{Queue: "default"})
 		same(s, "token", s.claimOne().Token, 2)
 	}},
 	{"a job that was set aside can be cancelled, retried manually if it has failed before, and expires", func(s *scene) {
 		failed := s.start(tagged("red"))
 		s.settle(retries(failed, 0))
 		gone, expires := s.enqueue(tagged("red"), unique("k")), s.enqueue(tagged("red"), expiresIn(time.Hour))
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		s.expectClaims(0)
 		same(s, "cancelled", s.cancel(gone), holdfast.Cancelled)
 		if s.enqueue(unique("k"), at(24*time.Hour)) == gone {
@@ -95,7 +96,7 @@ var tagLaws = []law{
 		s.Advance(time.Hour)
 		same(s, "expired", ids(s.expire()), []holdfast.ID{expires})
 		s.expectClaims(0)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		s.promote(10)
 		same(s, "claimed", ids(s.claim(50)), []holdfast.ID{failed.ID})
 	}},
@@ -105,13 +106,13 @@ var tagLaws = []law{
 		hold := rateHold(0, 3, 3)
 		hold.AtMost = 2
 		s.pause(hold)
-		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(store.Hold{Tag: "red"})
 		var total int
 		for range 8 {
 			total += len(s.claim(50))
 		}
 		same(s, "claimed in the end", total, 2)
-		s.resume(holdfast.Hold{Tag: "red"})
+		s.resume(store.Hold{Tag: "red"})
 		s.expectLevel(1)
 	}},
 }

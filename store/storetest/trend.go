@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // inQueue sets the queue of a settlement, as an engine does.
-func inQueue(queue string, e holdfast.Settlement) holdfast.Settlement {
+func inQueue(queue string, e store.Settlement) store.Settlement {
 	e.Queue = queue
 	return e
 }
@@ -23,7 +24,7 @@ func (s *scene) beginStep() time.Time {
 	return next
 }
 
-func (s *scene) trends(within, step time.Duration) []holdfast.Trend {
+func (s *scene) trends(within, step time.Duration) []store.Trend {
 	s.Helper()
 	trends, err := s.Store.Trends(s.ctx, within, step)
 	s.must(err)
@@ -31,7 +32,7 @@ func (s *scene) trends(within, step time.Duration) []holdfast.Trend {
 }
 
 // runAttempt claims one job of the default queue and settles it for a queue.
-func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
+func (s *scene) runAttempt(queue string, say func(store.Lease) store.Settlement) store.Settlement {
 	s.Helper()
 	e := inQueue(queue, say(s.start()))
 	s.settle(e)
@@ -39,18 +40,18 @@ func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settl
 }
 
 // retriesLater is a retry that is not due within a law.
-func retriesLater(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
+func retriesLater(l store.Lease) store.Settlement { return retries(l, 900*time.Hour) }
 
-func failsBroken(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
+func failsBroken(l store.Lease) store.Settlement { return fails(l, "BROKEN") }
 
-func releasesLater(l holdfast.Lease) holdfast.Settlement {
-	return releases(l, holdfast.ChargeInterrupt, 900*time.Hour)
+func releasesLater(l store.Lease) store.Settlement {
+	return releases(l, store.ChargeRelease, 900*time.Hour)
 }
 
-func cancels(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) }
+func cancels(l store.Lease) store.Settlement { return ends(l, holdfast.Cancelled) }
 
 // sum adds up all steps, by queue.
-func sum(trends []holdfast.Trend) map[string][4]int {
+func sum(trends []store.Trend) map[string][4]int {
 	all := map[string][4]int{}
 	for _, t := range trends {
 		n := all[t.Queue]
@@ -62,29 +63,29 @@ func sum(trends []holdfast.Trend) map[string][4]int {
 var trendLaws = []law{
 	{"every outcome of an attempt is counted once, in its queue; a released attempt is not", func(s *scene) {
 		step := s.beginStep()
-		crashes := func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeCrash, 900*time.Hour) }
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, crashes, releasesLater, cancels, completes, retriesLater, completes} {
+		crashes := func(l store.Lease) store.Settlement { return releases(l, store.ChargeCrash, 900*time.Hour) }
+		for _, say := range []func(store.Lease) store.Settlement{completes, failsBroken, retriesLater, crashes, releasesLater, cancels, completes, retriesLater, completes} {
 			s.runAttempt("mails", say)
 		}
 		s.runAttempt("ads", failsBroken)
 		s.runAttempt("", completes)
-		same(s, "trends", s.trends(time.Hour, time.Minute), []holdfast.Trend{
+		same(s, "trends", s.trends(time.Hour, time.Minute), []store.Trend{
 			{Step: step, Queue: "", Complete: 1}, {Step: step, Queue: "ads", Failed: 1}, {Step: step, Queue: "mails", Complete: 3, Failed: 1, Retried: 3, Cancelled: 1},
 		})
 	}},
 	{"an attempt overruled by a cancel request counts as cancelled, whatever it reported", func(s *scene) {
 		step := s.beginStep()
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, releasesLater} {
+		for _, say := range []func(store.Lease) store.Settlement{completes, failsBroken, retriesLater, releasesLater} {
 			lease := s.start()
 			same(s, "state", s.cancel(lease.ID), holdfast.Processing)
 			s.settle(inQueue("default", say(lease)))
 			s.settle(inQueue("default", say(lease)))
 		}
-		same(s, "trends", s.trends(time.Hour, 0), []holdfast.Trend{{Step: step, Queue: "default", Cancelled: 4}})
+		same(s, "trends", s.trends(time.Hour, 0), []store.Trend{{Step: step, Queue: "default", Cancelled: 4}})
 	}},
 	{"an attempt that lost its worker is counted when it is settled after the reclaim, and one that never started is not", func(s *scene) {
 		s.enqueueMany(3)
-		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 2, Lease: shortLease})
+		leases, err := s.Store.Claim(s.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 2, Lease: shortLease})
 		s.must(err)
 		same(s, "claimed", len(leases), 3)
 		s.Advance(longAgo)
@@ -92,8 +93,8 @@ var trendLaws = []law{
 		same(s, "taken over", len(taken), 2)
 		same(s, "before they are settled", len(s.trends(time.Hour, 0)), 0)
 		crashed := fails(taken[1], "BROKEN")
-		crashed.Charge = holdfast.ChargeCrash
-		s.settle(inQueue("default", releases(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", crashed))
+		crashed.Charge = store.ChargeCrash
+		s.settle(inQueue("default", releases(taken[0], store.ChargeCrash, 0)), inQueue("default", crashed))
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {0, 1, 1, 0}})
 	}},
 	{"jobs that end without an attempt are not counted in trends", func(s *scene) {
@@ -104,7 +105,7 @@ var trendLaws = []law{
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"": {0, 1, 0, 0}})
 	}},
 	{"a repeated settlement counts once, also within a call; a late or invalid one never", func(s *scene) {
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, cancels} {
+		for _, say := range []func(store.Lease) store.Settlement{completes, failsBroken, retriesLater, cancels} {
 			e := s.runAttempt("default", say)
 			s.settle(e, e)
 			e = inQueue("default", say(s.start()))
@@ -115,7 +116,7 @@ var trendLaws = []law{
 		s.expectError(s.trySettle(invalid)[0], holdfast.ErrInvalid)
 		s.Advance(longAgo)
 		s.settle(inQueue("default", completes(s.reclaim()[0])))
-		for _, e := range []holdfast.Settlement{completes(lost), fails(lost, "BROKEN"), retries(lost, 0), cancels(lost)} {
+		for _, e := range []store.Settlement{completes(lost), fails(lost, "BROKEN"), retries(lost, 0), cancels(lost)} {
 			s.expectError(s.trySettle(inQueue("default", e))[0], holdfast.ErrLeaseLost)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {3, 2, 2, 2}})
@@ -129,13 +130,13 @@ var trendLaws = []law{
 		}
 		for _, c := range []struct {
 			step time.Duration
-			want []holdfast.Trend
+			want []store.Trend
 		}{
-			{time.Minute, []holdfast.Trend{{Step: minute(0), Queue: "q0", Complete: 1}, {Step: minute(0), Queue: "q1", Complete: 1}, {Step: minute(1), Queue: "q0", Complete: 1},
+			{time.Minute, []store.Trend{{Step: minute(0), Queue: "q0", Complete: 1}, {Step: minute(0), Queue: "q1", Complete: 1}, {Step: minute(1), Queue: "q0", Complete: 1},
 				{Step: minute(3), Queue: "q1", Complete: 1}, {Step: minute(7), Queue: "q0", Complete: 1}}},
-			{2*time.Minute + time.Nanosecond, []holdfast.Trend{{Step: minute(0), Queue: "q0", Complete: 2}, {Step: minute(0), Queue: "q1", Complete: 1},
+			{2*time.Minute + time.Nanosecond, []store.Trend{{Step: minute(0), Queue: "q0", Complete: 2}, {Step: minute(0), Queue: "q1", Complete: 1},
 				{Step: minute(3), Queue: "q1", Complete: 1}, {Step: minute(6), Queue: "q0", Complete: 1}}},
-			{time.Hour, []holdfast.Trend{{Step: minute(0), Queue: "q0", Complete: 3}, {Step: minute(0), Queue: "q1", Complete: 2}}},
+			{time.Hour, []store.Trend{{Step: minute(0), Queue: "q0", Complete: 3}, {Step: minute(0), Queue: "q1", Complete: 2}}},
 		} {
 			same(s, fmt.Sprint("trends in steps of ", c.step), s.trends(time.Hour, c.step), c.want)
 		}
@@ -165,9 +166,9 @@ var trendLaws = []law{
 	}},
 	{"settlements of one call are counted together, over many queues", func(s *scene) {
 		s.enqueueMany(90)
-		var all []holdfast.Settlement
+		var all []store.Settlement
 		for i, l := range s.claim(90) {
-			say := []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater}[i%3]
+			say := []func(store.Lease) store.Settlement{completes, failsBroken, retriesLater}[i%3]
 			all = append(all, inQueue(fmt.Sprint("q", i%5), say(l)))
 		}
 		s.settle(all...)
@@ -183,11 +184,11 @@ var trendLaws = []law{
 		leases, stores := s.claim(crowd*each), s.handles()
 		together(crowd, func(i int) {
 			mine := leases[i*each : (i+1)*each]
-			calls := [][]holdfast.Settlement{nil} // one call with all settlements, or one for each, in different orders of queues
+			calls := [][]store.Settlement{nil} // one call with all settlements, or one for each, in different orders of queues
 			for k, l := range mine {
 				e := inQueue(fmt.Sprint("q", (k*(1-2*(i%2))+each)%4), completes(l))
 				if i%3 == 0 {
-					calls = append(calls, []holdfast.Settlement{e})
+					calls = append(calls, []store.Settlement{e})
 				} else {
 					calls[0] = append(calls[0], e)
 				}
@@ -237,11 +238,11 @@ var trendLaws = []law{
 			}
 			same(s, "left", got, want)
 		}
-		s.forget(holdfast.ShelfTallies, time.Hour, 100, 0)
-		s.forget(holdfast.ShelfTallies, 150*time.Second, 1, 1)
+		s.forget(store.HistoryCounts, time.Hour, 100, 0)
+		s.forget(store.HistoryCounts, 150*time.Second, 1, 1)
 		left("q1", "q2", "q3", "q4", "q5")
-		s.forget(holdfast.ShelfTallies, 150*time.Second, 100, 2)
-		s.forget(holdfast.ShelfTallies, 150*time.Second, 100, 0)
+		s.forget(store.HistoryCounts, 150*time.Second, 100, 2)
+		s.forget(store.HistoryCounts, 150*time.Second, 100, 0)
 		left("q3", "q4", "q5")
 	}},
 }

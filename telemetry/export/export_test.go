@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/telemetry"
 	"github.com/holdfastdev/holdfast/telemetry/export"
 )
@@ -69,8 +70,8 @@ func TestSpansArriveAtTheCollectorThatTheVariablesName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := telemetry.NewTracing(provider).Around()(func(context.Context, *engine.Raw) error { return nil })
-	lease := &holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note"}}
+	handler := telemetry.NewTracing(provider).Middleware()(func(context.Context, *engine.Raw) error { return nil })
+	lease := &store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note"}}
 	if err := handler(t.Context(), &engine.Raw{Lease: lease}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheDocumentIsSoundOpenAPI(t *testing.T) {
-	file, err := os.Open("../../api/openapi.yaml")
+	file, err := os.Open("../../internal/api/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const confirm = ".job-confirm button[type=submit]"
@@ -34,13 +35,13 @@ func TestAllMatchingAreRetriedAtOnce(t *testing.T) {
 	leads(p, "[data-selection] button[value=retry]")
 	p.See("h1", "Retry 120 jobs?")
 	p.See("main", "a redrive is safer")
-	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Failed}); n != 120 {
+	if n := s.count(store.Filter{Kind: "crowd", State: holdfast.Failed}); n != 120 {
 		t.Fatalf("a preview changed something: %d have failed", n)
 	}
 	write(p, ".job-confirm input[name=reason]", "paper is back")
 	leads(p, confirm)
 	p.See("#flash", "120 jobs retried.")
-	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Queued}); n != 120 {
+	if n := s.count(store.Filter{Kind: "crowd", State: holdfast.Queued}); n != 120 {
 		t.Errorf("%d of 120 are queued", n)
 	}
 	if n := len(rows(p)); n != 0 {
@@ -60,7 +61,7 @@ func TestAPageIsNotAllOfThem(t *testing.T) {
 	p.See("h1", "Retry 25 jobs?")
 	leads(p, confirm)
 	p.See("#flash", "25 jobs retried.")
-	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Failed}); n != 35 {
+	if n := s.count(store.Filter{Kind: "crowd", State: holdfast.Failed}); n != 35 {
 		t.Errorf("%d are left, not 35", n)
 	}
 	if browser.Eval[int](p, `location.search.includes("limit=25") ? 1 : 0`) != 1 {
@@ -81,7 +82,7 @@ func TestWhatIsRefusedStaysSelected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "grace"}); err != nil {
+	if _, err := s.Operator.Retry(t.Context(), store.Intervention{Job: id, Actor: "grace"}); err != nil {
 		t.Fatal(err)
 	}
 	leads(p, confirm)
@@ -118,7 +119,7 @@ func TestWaitingJobsAreCancelledAndDeadLettersDiscarded(t *testing.T) {
 	ready(p)
 	leads(p, confirm)
 	p.See("#flash", "7 jobs cancelled.")
-	if n := s.count(holdfast.Filter{Kind: "crowd", State: holdfast.Cancelled}); n != 7 {
+	if n := s.count(store.Filter{Kind: "crowd", State: holdfast.Cancelled}); n != 7 {
 		t.Errorf("%d of 7 are cancelled", n)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // TestADeadLetterIsEditedAndRetried: the difference is shown first, and unchanged values stay exactly the same, including numbers that are too large for JavaScript.
@@ -102,7 +103,7 @@ func TestALongErrorFitsThePage(t *testing.T) {
 // TestJobsThatAreNotThere: one that never existed, one that retention has deleted, and an invalid id.
 func TestJobsThatAreNotThere(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
-	if _, err := s.Store.Purge(t.Context(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "unneeded", State: holdfast.Complete, Kind: "mail"}}, Scan: 1000}); err != nil {
+	if _, err := s.Store.Purge(t.Context(), store.Purge{Rules: []store.RetentionRule{{Name: "unneeded", State: holdfast.Complete, Kind: "mail"}}, Scan: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	p := browser.New(t)
@@ -141,7 +142,7 @@ func TestClocksThatDisagree(t *testing.T) {
 	leases := s.claim(2, "skew")
 	ahead.Store(int64(time.Hour))
 	s.settle(leases[:1], failure.Outcome{Took: 3 * time.Second})
-	s.settle(leases[1:], failure.Outcome{Err: failure.HTTPError(503, "", nil), Took: time.Nanosecond})
+	s.settle(leases[1:], failure.Outcome{Err: &failure.HTTPError{Status: 503}, Took: time.Nanosecond})
 	p := browser.New(t)
 	minus := regexp.MustCompile(`[-−]\d[\d.,]* ?(µs|ms|s|min|h|d)\b`)
 	for _, path := range []string{"/jobs/" + ids[0].String(), "/jobs/" + ids[1].String(), "/jobs/" + s.Running[0].String(), "/jobs?columns=duration,ended,age,waits", "/overview", "/failures", "/workers", "/queues", "/breakers", "/analytics", "/dead-letters"} {

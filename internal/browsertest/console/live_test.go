@@ -17,15 +17,15 @@ import (
 // TestABreakerOpensLive: the page shows it without a reload.
 func TestABreakerOpensLive(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
-	by := ops.By{Actor: "grace", Reason: "the vendor says so"}
-	if err := s.Desk.CloseBreaker(t.Context(), "gateway", by); err != nil {
+	by := ops.Actor{Name: "grace", Reason: "the vendor says so"}
+	if err := s.Operator.CloseBreaker(t.Context(), "gateway", by); err != nil {
 		t.Fatal(err)
 	}
 	p := s.open("/breakers")
 	p.See("#live-word", "Live")
 	p.See("main .badge", "recovering")
 	browser.Eval[bool](p, `window.stayed = true`)
-	if err := s.Desk.OpenBreaker(t.Context(), "gateway", by); err != nil {
+	if err := s.Operator.OpenBreaker(t.Context(), "gateway", by); err != nil {
 		t.Fatal(err)
 	}
 	p.See("main .badge", "open")
@@ -45,11 +45,11 @@ func TestPauseReallyPauses(t *testing.T) {
 	p.Click("#live-pause")
 	p.See("#live-word", "Paused")
 	browser.Eval[bool](p, `window.since = performance.now(), true`)
-	by := ops.By{Actor: "grace", Reason: "it comes and goes"}
+	by := ops.Actor{Name: "grace", Reason: "it comes and goes"}
 	for _, step := range []struct {
-		act   func(context.Context, string, ops.By) error
+		act   func(context.Context, string, ops.Actor) error
 		shown string
-	}{{s.Desk.CloseBreaker, "recovering"}, {s.Desk.OpenBreaker, "open"}, {s.Desk.CloseBreaker, "recovering"}} {
+	}{{s.Operator.CloseBreaker, "recovering"}, {s.Operator.OpenBreaker, "open"}, {s.Operator.CloseBreaker, "recovering"}} {
 		if err := step.act(t.Context(), "gateway", by); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestRowsDoNotJump(t *testing.T) {
 // TestTheConnectionIsVisible: a page shows when the connection is lost, and reconnects by itself.
 func TestTheConnectionIsVisible(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
-	c, err := console.New(console.Config{Desk: s.Desk})
+	c, err := console.New(console.Config{Operator: s.Operator})
 	if err != nil {
 		t.Fatal(err)
 	}

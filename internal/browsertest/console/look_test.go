@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-var failures = holdfast.ErrorFilter{}
+var failures = store.ErrorFilter{}
 
 // TestEveryScreenCanBeUsed checks every screen in both themes, at desktop and phone width, and at 200 % zoom.
 func TestEveryScreenCanBeUsed(t *testing.T) {

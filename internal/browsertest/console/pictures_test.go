@@ -23,6 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 	"github.com/holdfastdev/holdfast/internal/fixture"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var (
@@ -151,7 +152,7 @@ func day(t *testing.T) (*scene, map[string]string) {
 		return time.Now().Add(-time.Duration(behind))
 	}
 	past := &scene{Scene: &fixture.Scene{Store: openStore(t, clock)}, t: t}
-	slow := failure.On(failure.HTTPError(504, "", errors.New("gateway timed out")), "gateway")
+	slow := failure.On(&failure.HTTPError{Status: 504, Err: errors.New("gateway timed out")}, "gateway")
 	for ago, n := 24*60-5, 0; ago > 20; n++ {
 		back.Store(int64(time.Duration(ago) * time.Minute))
 		many := 4 + n*7%11
@@ -170,17 +171,17 @@ func day(t *testing.T) (*scene, map[string]string) {
 	step.Store(int64(16 * time.Second))
 	s := begin(t, past.Store, apikey.Operator, nil)
 	back.Store(0)
-	for _, one := range []holdfast.Presence{
+	for _, one := range []store.WorkerInfo{
 		{Worker: "worker-a/1", Queues: []string{"convert", "default"}, Kinds: []string{"convert", "mail"}, Depends: map[string]string{"convert": "gateway"}, Version: "1.4.0", Slots: 4, For: time.Hour},
 		{Worker: "worker-b/1", Queues: []string{"fetch"}, Kinds: []string{"fetch"}, Version: "1.3.2", Slots: 2, For: time.Hour},
 	} {
-		if err := s.Store.Present(t.Context(), one); err != nil {
+		if err := s.Store.ReportWorker(t.Context(), one); err != nil {
 			t.Fatal(err)
 		}
 	}
-	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "fetch"}, Canary: 1, PerSecond: 2, Actor: "grace", Reason: "the page is back"})
+	id, err := s.Operator.StartRedrive(t.Context(), redrive.Spec{Filter: store.Filter{Kind: "fetch"}, Canary: 1, PerSecond: 2, Actor: "grace", Reason: "the page is back"})
 	if err == nil {
-		err = s.Desk.PauseRedrive(t.Context(), id, ops.By{Actor: "grace", Reason: "looking at the canary first"})
+		err = s.Operator.PauseRedrive(t.Context(), id, ops.Actor{Name: "grace", Reason: "looking at the canary first"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func day(t *testing.T) (*scene, map[string]string) {
 }
 
 // ends advances the clock by the duration of attempts, and settles them.
-func (s *scene) ends(back *atomic.Int64, leases []holdfast.Lease, o failure.Outcome) {
+func (s *scene) ends(back *atomic.Int64, leases []store.Lease, o failure.Outcome) {
 	s.t.Helper()
 	back.Add(-int64(o.Took))
 	s.settle(leases, o)
@@ -206,7 +207,7 @@ func (s *scene) ends(back *atomic.Int64, leases []holdfast.Lease, o failure.Outc
 func (s *scene) tries(back *atomic.Int64, ago time.Duration) holdfast.ID {
 	s.t.Helper()
 	back.Store(int64(ago))
-	down := failure.On(failure.HTTPError(503, "", errors.New("gateway answered 503 for document 4711")), "gateway")
+	down := failure.On(&failure.HTTPError{Status: 503, Err: errors.New("gateway answered 503 for document 4711")}, "gateway")
 	receipts, err := s.Store.Enqueue(s.t.Context(), []holdfast.Draft{{Kind: "convert", Queue: "convert", Dependency: "gateway", Owner: "ada", MaxAttempts: 4, Args: []byte(`{"document":"invoice-4711.pdf","account":9007199254740993}`)}})
 	if err != nil {
 		s.t.Fatal(err)

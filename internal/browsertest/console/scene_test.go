@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 	"github.com/holdfastdev/holdfast/internal/fixture"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -36,20 +36,20 @@ func stageBy(t *testing.T, scope apikey.Scope, say func(column, text string) str
 	return begin(t, openStore(t, clock), scope, say)
 }
 
-func openStore(t *testing.T, clock func() time.Time) holdfast.Store {
+func openStore(t *testing.T, clock func() time.Time) store.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db"), Clock: clock})
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db"), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	return store
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // begin fills a store with failures and opens a console over it.
-func begin(t *testing.T, store holdfast.Store, scope apikey.Scope, say func(column, text string) string) *scene {
+func begin(t *testing.T, db store.Store, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
-	made, err := fixture.Make(t.Context(), store, say)
+	made, err := fixture.Make(t.Context(), db, say)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func begin(t *testing.T, store holdfast.Store, scope apikey.Scope, say func(colu
 // serve opens a console over the store and returns its address, without a slash at the end.
 func (s *scene) serve(cfg console.Config) string {
 	s.t.Helper()
-	cfg.Desk = s.Desk
+	cfg.Operator = s.Operator
 	c, err := console.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)
@@ -80,7 +80,7 @@ func (s *scene) open(path string) *browser.Page {
 // screens returns the paths of all screens, with one example of each kind of object.
 func (s *scene) screens() map[string]string {
 	s.t.Helper()
-	groups, _, err := s.Desk.ErrorGroups(s.t.Context(), failures)
+	groups, _, err := s.Operator.ErrorGroups(s.t.Context(), failures)
 	if err != nil || len(groups) == 0 {
 		s.t.Fatalf("%d error groups: %v", len(groups), err)
 	}

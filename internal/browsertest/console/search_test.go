@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const tab = "\t"
@@ -129,7 +129,7 @@ func TestEveryJobIsOnOnePage(t *testing.T) {
 			t.Errorf("%s: %d jobs were met, %d of them once, of %d", path, len(met), len(slices.Compact(slices.Clone(met))), len(want))
 		}
 	}
-	if n := s.count(holdfast.Filter{Kind: "crowd", DeadLetters: true}); n != len(want) {
+	if n := s.count(store.Filter{Kind: "crowd", DeadLetters: true}); n != len(want) {
 		t.Errorf("there are %d dead letters", n)
 	}
 }

@@ -19,8 +19,8 @@ type keySet struct {
 }
 
 // create creates a key.
-func (r *keySet) create(o apikey.Order) (id, text string) {
-	made, text := apikey.Make(o, time.Now())
+func (r *keySet) create(o apikey.Request) (id, text string) {
+	made, text := apikey.New(o, time.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys == nil {
@@ -41,10 +41,10 @@ func (r *keySet) open(_ context.Context, _, text string) (console.Visitor, error
 	id, secret, err := apikey.Parse(text)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.keys[id]; err == nil && one.Opens(secret, time.Now()) {
+	if one := r.keys[id]; err == nil && one.Accepts(secret, time.Now()) {
 		return console.Visitor{Name: one.Name, Scope: one.Scope, Owner: one.Owner}, nil
 	}
-	return console.Visitor{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this key opens nothing: ask for another"}
+	return console.Visitor{}, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "this key opens nothing: ask for another"}
 }
 
 // TestSigningIn: a wrong key is refused with a message, a valid one leads to the requested page, and a revoked one is refused at the next request.
@@ -52,8 +52,8 @@ func TestSigningIn(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	var keys keySet
 	s.site = s.serve(console.Config{Open: keys.open})
-	operator, text := keys.create(apikey.Order{Name: "grace", Scope: apikey.Operator})
-	_, bound := keys.create(apikey.Order{Name: "acme", Scope: apikey.Viewer, Owner: "acme"})
+	operator, text := keys.create(apikey.Request{Name: "grace", Scope: apikey.Operator})
+	_, bound := keys.create(apikey.Request{Name: "acme", Scope: apikey.Viewer, Owner: "acme"})
 	wanted := "/jobs?q=is%3Adead"
 	p := s.open(wanted)
 	p.See("h1", "Sign in")
@@ -97,7 +97,7 @@ func TestAViewersKeyAllowsNoActions(t *testing.T) {
 	s := stage(t, apikey.Viewer, nil)
 	var keys keySet
 	s.site = s.serve(console.Config{Open: keys.open})
-	_, text := keys.create(apikey.Order{Name: "eve", Scope: apikey.Viewer})
+	_, text := keys.create(apikey.Request{Name: "eve", Scope: apikey.Viewer})
 	at := "/jobs/" + s.Failed[0].String()
 	p := s.open(at)
 	write(p, "input[name=key]", text)

@@ -10,12 +10,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // TestDeadLettersAreRedriven goes from an error group to the end of a redrive that an engine carries out.
 func TestDeadLettersAreRedriven(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
-	if err := s.Desk.ForceBreaker(t.Context(), "gateway", false, ops.By{Actor: "grace", Reason: "the vendor says it is mended"}); err != nil {
+	if err := s.Operator.ForceBreaker(t.Context(), "gateway", false, ops.Actor{Name: "grace", Reason: "the vendor says it is mended"}); err != nil {
 		t.Fatal(err)
 	}
 	p := s.open("/failures")
@@ -65,7 +66,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 			t.Errorf("job %s is %s in generation %d", id, job.State, job.Generation)
 		}
 	}
-	if o := s.redrives()[0].Order; o.PerSecond != 50 || o.Canary != 2 || o.StopAbove != 0.2 || o.Actor != "ada" || o.Reason != "the gateway is back" {
+	if o := s.redrives()[0].Spec; o.PerSecond != 50 || o.Canary != 2 || o.StopAbove != 0.2 || o.Actor != "ada" || o.Reason != "the gateway is back" {
 		t.Errorf("the redrive was requested with %+v", o)
 	}
 	if bad := p.Complaints(); len(bad) > 0 {
@@ -119,7 +120,7 @@ func TestOneFormStartsOneRedrive(t *testing.T) {
 // TestARedriveIsPausedAndCancelled: an operator can pause and cancel it, and other pages show that without a reload.
 func TestARedriveIsPausedAndCancelled(t *testing.T) {
 	s := stage(t, apikey.Operator, nil)
-	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, PerSecond: 0.01, Actor: "grace", Reason: "carefully"})
+	id, err := s.Operator.StartRedrive(t.Context(), redrive.Spec{Filter: store.Filter{Kind: "convert"}, PerSecond: 0.01, Actor: "grace", Reason: "carefully"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -85,7 +86,7 @@ func (o *outcome) check(ctx context.Context, dir string, r *replay, random *rand
 		return nil
 	}
 	defer s.Close()
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	if err != nil || len(findings) > 0 {
 		o.record(&o.damaged, "after %d acknowledgements the integrity check has findings: %v %v", len(acks), err, findings)
 	}
@@ -108,7 +109,7 @@ func (o *outcome) record(count *int, format string, args ...any) {
 }
 
 // kept reports whether the store still has what it acknowledged: the job, and its state.
-func kept(ctx context.Context, s holdfast.Store, a ack) bool {
+func kept(ctx context.Context, s store.Store, a ack) bool {
 	job, err := s.Job(ctx, a.Job)
 	switch {
 	case err != nil:
@@ -116,7 +117,7 @@ func kept(ctx context.Context, s holdfast.Store, a ack) bool {
 	case a.Token == 0:
 		return true
 	case a.State == holdfast.Queued:
-		return job.Token > a.Token || job.Interrupts > 0
+		return job.Token > a.Token || job.Releases > 0
 	}
 	return job.State == a.State && job.Token == a.Token
 }

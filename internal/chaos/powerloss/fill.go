@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -42,7 +43,7 @@ func fill(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("the disk has space again, and the store still refuses: %w", err)
 	}
-	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "fill", Queues: []string{holdfast.DefaultQueue}, Limit: 10, Start: 10, Lease: time.Minute})
+	leases, err := s.Claim(ctx, store.Claim{Worker: "fill", Queues: []string{holdfast.DefaultQueue}, Limit: 10, Start: 10, Lease: time.Minute})
 	if err != nil || len(leases) == 0 {
 		return fmt.Errorf("the disk has space again, and nothing can be claimed: %w", err)
 	}
@@ -52,7 +53,7 @@ func fill(ctx context.Context, dir string) error {
 			missing++
 		}
 	}
-	findings, err := s.Audit(ctx)
+	findings, err := s.CheckIntegrity(ctx)
 	fmt.Printf("full disk: %d acknowledged, then %d of 50 refused while it was full, recovered without a restart: %d lost, %d findings\n", len(acked)+1, refused, missing, len(findings))
 	if err != nil || missing+len(findings) > 0 {
 		return fmt.Errorf("the store is damaged after a full disk: %w %v", err, findings)
@@ -60,7 +61,7 @@ func fill(ctx context.Context, dir string) error {
 	return nil
 }
 
-func enqueueUntilRefused(ctx context.Context, s holdfast.Store) ([]holdfast.ID, error) {
+func enqueueUntilRefused(ctx context.Context, s store.Store) ([]holdfast.ID, error) {
 	var acked []holdfast.ID
 	for range 100_000 {
 		receipts, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "fill", Args: words()}})

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -29,7 +30,7 @@ type ack struct {
 
 // A writer calls the store from several goroutines, so that commits are shared.
 type writer struct {
-	store holdfast.Store
+	store store.Store
 	acks  *os.File
 }
 
@@ -82,18 +83,18 @@ func (w *writer) enqueue(ctx context.Context, n int) error {
 
 // work claims a few jobs and settles them in different ways.
 func (w *writer) work(ctx context.Context) error {
-	leases, err := w.store.Claim(ctx, holdfast.Claim{Worker: "writer", Queues: []string{holdfast.DefaultQueue}, Limit: 5, Start: 5, Lease: time.Minute})
+	leases, err := w.store.Claim(ctx, store.Claim{Worker: "writer", Queues: []string{holdfast.DefaultQueue}, Limit: 5, Start: 5, Lease: time.Minute})
 	if err != nil {
 		return err
 	}
-	settlements := make([]holdfast.Settlement, 0, len(leases))
+	settlements := make([]store.Settlement, 0, len(leases))
 	for i, l := range leases {
-		s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}
+		s := store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}
 		switch i % 5 {
 		case 1:
-			s.To, s.Charge, s.Delay = holdfast.Queued, holdfast.ChargeInterrupt, time.Hour
+			s.To, s.Charge, s.Delay = holdfast.Queued, store.ChargeRelease, time.Hour
 		case 2:
-			s.To, s.Charge, s.Failure = holdfast.Failed, holdfast.ChargeFailure, &holdfast.Failure{Code: "WRITTEN", Category: "test", Message: "written down"}
+			s.To, s.Charge, s.Failure = holdfast.Failed, store.ChargeFailure, &holdfast.Failure{Code: "WRITTEN", Category: "test", Message: "written down"}
 		}
 		settlements = append(settlements, s)
 	}

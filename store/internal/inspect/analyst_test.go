@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAJobThatWasSetAsideIsQueuedAndDueWhenItWas(t *testing.T) {
@@ -20,11 +21,11 @@ func TestAJobThatWasSetAsideIsQueuedAndDueWhenItWas(t *testing.T) {
 	if err != nil || job.State != holdfast.Queued || !job.DueAt.Equal(noon.Add(-9*time.Second)) {
 		t.Errorf("%s, due %v, error %v", job.State, job.DueAt, err)
 	}
-	if jobs, _, err := i.Jobs(t.Context(), holdfast.Filter{State: holdfast.Queued, Owner: "ann"}); err != nil || !slices.Equal(numbers(jobs), []int{1}) {
+	if jobs, _, err := i.Jobs(t.Context(), store.Filter{State: holdfast.Queued, Owner: "ann"}); err != nil || !slices.Equal(numbers(jobs), []int{1}) {
 		t.Errorf("listed %v, error %v", numbers(jobs), err)
 	}
 	counts, err := i.Counts(t.Context())
-	due := slices.IndexFunc(counts, func(c holdfast.Count) bool { return c.Due })
+	due := slices.IndexFunc(counts, func(c store.Count) bool { return c.Due })
 	if err != nil || due < 0 || counts[due].Jobs != 1 || counts[due].Kind != "mail" {
 		t.Errorf("counts %+v, error %v", counts, err)
 	}
@@ -37,7 +38,7 @@ func TestARetryIsFoundInItsLine(t *testing.T) {
 	if err != nil || job.State != holdfast.Queued || job.Failures != 1 || !job.DueAt.Equal(noon.Add(-time.Microsecond)) {
 		t.Errorf("%+v, error %v", job, err)
 	}
-	for _, f := range []holdfast.Filter{
+	for _, f := range []store.Filter{
 		{State: holdfast.Queued, Owner: "bob"}, {State: holdfast.Queued, Kind: "mail", Code: "GW_5XX"}, {State: holdfast.Queued, Dependency: "gateway", Owner: "bob"},
 	} {
 		if jobs, _, err := i.Jobs(t.Context(), f); err != nil || !slices.Equal(numbers(jobs), []int{2}) {
@@ -49,10 +50,10 @@ func TestARetryIsFoundInItsLine(t *testing.T) {
 		t.Errorf("%d ahead of it, error %v", ahead, err)
 	}
 	s.plant(script("INSERT INTO holdfast_redriven (redrive, job, generation, at) VALUES (R1, J2, 1, NOON), (R1, J1, 1, NOON), (R1, J3, 1, NOON)"))
-	if jobs, _, err := i.Jobs(t.Context(), holdfast.Filter{Redrive: id(101), State: holdfast.Processing}); err != nil || !slices.Equal(numbers(jobs), []int{3}) {
+	if jobs, _, err := i.Jobs(t.Context(), store.Filter{Redrive: id(101), State: holdfast.Processing}); err != nil || !slices.Equal(numbers(jobs), []int{3}) {
 		t.Errorf("in workers' hands of a redrive %v, error %v", numbers(jobs), err)
 	}
-	if jobs, _, err := i.Jobs(t.Context(), holdfast.Filter{Redrive: id(101), State: holdfast.Queued}); err != nil || !slices.Equal(numbers(jobs), []int{2, 1}) {
+	if jobs, _, err := i.Jobs(t.Context(), store.Filter{Redrive: id(101), State: holdfast.Queued}); err != nil || !slices.Equal(numbers(jobs), []int{2, 1}) {
 		t.Errorf("of a redrive %v, error %v", numbers(jobs), err)
 	}
 }
@@ -60,9 +61,9 @@ func TestARetryIsFoundInItsLine(t *testing.T) {
 func TestARoomIsReadByName(t *testing.T) {
 	_, i := openHealthy(t)
 	records, err := i.Records(t.Context(), "breaker")
-	want := []holdfast.Record{
-		{Room: "breaker", Name: "Zoo", Version: 1, Body: []byte("{}"), KeptAt: noon, AsOf: noon},
-		{Room: "breaker", Name: "gateway", Version: 3, Body: []byte(`{"state":"half-open"}`), KeptAt: noon.Add(-time.Second), AsOf: noon},
+	want := []store.Record{
+		{Namespace: "breaker", Name: "Zoo", Version: 1, Body: []byte("{}"), KeptAt: noon, AsOf: noon},
+		{Namespace: "breaker", Name: "gateway", Version: 3, Body: []byte(`{"state":"half-open"}`), KeptAt: noon.Add(-time.Second), AsOf: noon},
 	}
 	if diff := cmp.Diff(want, records); diff != "" || err != nil {
 		t.Errorf("error %v, difference %s", err, diff)
@@ -75,7 +76,7 @@ func TestARoomIsReadByName(t *testing.T) {
 func TestTheStoryOfASubjectIsTheNewestFirst(t *testing.T) {
 	_, i := openHealthy(t)
 	events, err := i.Events(t.Context(), "breaker/gateway", 10)
-	want := []holdfast.Event{
+	want := []store.Event{
 		{Subject: "breaker/gateway", At: noon.Add(-time.Second), Name: "half-open", Actor: "holdfast"},
 		{Subject: "breaker/gateway", At: noon.Add(-5 * time.Second), Name: "opened", Actor: "holdfast", Reason: "ten of twenty failed"},
 	}
@@ -94,12 +95,12 @@ func TestTheStoryOfASubjectIsTheNewestFirst(t *testing.T) {
 
 func TestAnErrorGroupTellsWhereAndHowOftenOfLate(t *testing.T) {
 	_, i := openHealthy(t)
-	groups, cursor, err := i.ErrorGroups(t.Context(), holdfast.ErrorFilter{Fingerprint: "f2"})
-	want := []holdfast.ErrorGroup{{
+	groups, cursor, err := i.ErrorGroups(t.Context(), store.ErrorFilter{Fingerprint: "f2"})
+	want := []store.ErrorGroup{{
 		Fingerprint: "f2", Code: "GW_5XX", Category: "dependency", Message: "the gateway failed", Detail: "in detail", Failures: 10,
 		FirstSeen: noon.Add(-10 * day), LastSeen: noon.Add(-time.Minute),
 		Kinds: []string{"mail", "report"}, Queues: []string{"bulk", "default"}, Dependencies: []string{"gateway"}, Versions: []string{"v1", "v2"},
-		LastHour: 4, Last3Hours: 5, LastDay: 6, LastWeek: 8, Status: holdfast.Acknowledged, Actor: "ann", Reason: "on it",
+		LastHour: 4, Last3Hours: 5, LastDay: 6, LastWeek: 8, Status: store.StatusAcknowledged, Actor: "ann", Reason: "on it",
 	}}
 	if diff := cmp.Diff(want, groups); diff != "" || err != nil || cursor != "" {
 		t.Errorf("cursor %q, error %v, difference %s", cursor, err, diff)
@@ -109,18 +110,18 @@ func TestAnErrorGroupTellsWhereAndHowOftenOfLate(t *testing.T) {
 func TestErrorGroupsAreTheLastSeenFirstAndCanBeNarrowed(t *testing.T) {
 	_, i := openHealthy(t)
 	for _, c := range []struct {
-		filter holdfast.ErrorFilter
+		filter store.ErrorFilter
 		want   []string
 	}{
-		{holdfast.ErrorFilter{}, []string{"f8 resolved", "f5 open", "f4 ignored", "f3 open", "f2 acknowledged"}},
-		{holdfast.ErrorFilter{Status: holdfast.Open}, []string{"f5 open", "f3 open"}},
-		{holdfast.ErrorFilter{Status: holdfast.Ignored}, []string{"f4 ignored"}},
-		{holdfast.ErrorFilter{Status: holdfast.Regressed}, nil},
-		{holdfast.ErrorFilter{Code: "GW_5XX"}, []string{"f5 open", "f2 acknowledged"}},
-		{holdfast.ErrorFilter{Kind: "report"}, []string{"f2 acknowledged"}},
-		{holdfast.ErrorFilter{Kind: "old"}, nil},
-		{holdfast.ErrorFilter{Kind: "mail", Status: holdfast.Resolved, Code: "BAD", Fingerprint: "f8"}, []string{"f8 resolved"}},
-		{holdfast.ErrorFilter{Code: "' OR 1=1 --"}, nil},
+		{store.ErrorFilter{}, []string{"f8 resolved", "f5 open", "f4 ignored", "f3 open", "f2 acknowledged"}},
+		{store.ErrorFilter{Status: store.StatusOpen}, []string{"f5 open", "f3 open"}},
+		{store.ErrorFilter{Status: store.StatusIgnored}, []string{"f4 ignored"}},
+		{store.ErrorFilter{Status: store.StatusRegressed}, nil},
+		{store.ErrorFilter{Code: "GW_5XX"}, []string{"f5 open", "f2 acknowledged"}},
+		{store.ErrorFilter{Kind: "report"}, []string{"f2 acknowledged"}},
+		{store.ErrorFilter{Kind: "old"}, nil},
+		{store.ErrorFilter{Kind: "mail", Status: store.StatusResolved, Code: "BAD", Fingerprint: "f8"}, []string{"f8 resolved"}},
+		{store.ErrorFilter{Code: "' OR 1=1 --"}, nil},
 	} {
 		for _, c.filter.Limit = range []int{0, 1, 2, 100000} {
 			var told []string
@@ -141,7 +142,7 @@ func TestErrorGroupsAreTheLastSeenFirstAndCanBeNarrowed(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range []holdfast.ErrorFilter{{Status: "fixed"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Kind: "\xff"}, {Code: "a\x00b"}, {Cursor: strings.Repeat("_", 24)}} {
+	for _, f := range []store.ErrorFilter{{Status: "fixed"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Kind: "\xff"}, {Code: "a\x00b"}, {Cursor: strings.Repeat("_", 24)}} {
 		if _, _, err := i.ErrorGroups(t.Context(), f); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("%+v was answered with %v", f, err)
 		}
@@ -160,7 +161,7 @@ INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, genera
 DELETE FROM holdfast_lease`))
 	tell := func(within time.Duration) (told []string) {
 		t.Helper()
-		all, err := i.Experience(t.Context(), within)
+		all, err := i.RetryStats(t.Context(), within)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ DELETE FROM holdfast_lease`))
 	}, tell(1500*time.Millisecond)); diff != "" {
 		t.Errorf("of the last job: %s", diff)
 	}
-	if _, err := i.Experience(t.Context(), 0); !errors.Is(err, holdfast.ErrInvalid) {
+	if _, err := i.RetryStats(t.Context(), 0); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Errorf("within no time: %v", err)
 	}
 }
@@ -212,33 +213,33 @@ func TestBehindCountsJobsThatAHoldKeepsBack(t *testing.T) {
 	s, i := openHealthy(t)
 	s.plant(script(retried))
 	s.plant(script("INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (5, 0, J4, 0, 0, 0, 0, 1)"))
-	check := func(h holdfast.Hold, want int) {
+	check := func(h store.Hold, want int) {
 		t.Helper()
-		if got, err := i.Behind(t.Context(), h); err != nil || got != want {
+		if got, err := i.CountHeld(t.Context(), h); err != nil || got != want {
 			t.Errorf("%+v: %d behind it, expected %d, error %v", h, got, want, err)
 		}
 	}
-	check(holdfast.Hold{Queue: "default"}, 2)
-	check(holdfast.Hold{Queue: "default", Retries: true}, 1)
-	check(holdfast.Hold{Queue: "bul*"}, 1)
-	check(holdfast.Hold{Queue: "*"}, 3)
-	check(holdfast.Hold{Queue: "bul%"}, 0)
-	check(holdfast.Hold{Kind: "mail"}, 2)
-	check(holdfast.Hold{Owner: "ann"}, 1)
-	check(holdfast.Hold{Owner: "*"}, 2) // jobs without an owner are not covered
-	check(holdfast.Hold{Dependency: "gateway"}, 2)
-	check(holdfast.Hold{Dependency: "gate*", Retries: true}, 1)
-	check(holdfast.Hold{Dependency: "printer"}, 1)
-	check(holdfast.Hold{Tag: "blue"}, 0)
+	check(store.Hold{Queue: "default"}, 2)
+	check(store.Hold{Queue: "default", Retries: true}, 1)
+	check(store.Hold{Queue: "bul*"}, 1)
+	check(store.Hold{Queue: "*"}, 3)
+	check(store.Hold{Queue: "bul%"}, 0)
+	check(store.Hold{Kind: "mail"}, 2)
+	check(store.Hold{Owner: "ann"}, 1)
+	check(store.Hold{Owner: "*"}, 2) // jobs without an owner are not covered
+	check(store.Hold{Dependency: "gateway"}, 2)
+	check(store.Hold{Dependency: "gate*", Retries: true}, 1)
+	check(store.Hold{Dependency: "printer"}, 1)
+	check(store.Hold{Tag: "blue"}, 0)
 	s.plant(script(setAside))
-	check(holdfast.Hold{Tag: "blue"}, 1)
-	check(holdfast.Hold{Owner: "ann"}, 0)
+	check(store.Hold{Tag: "blue"}, 1)
+	check(store.Hold{Owner: "ann"}, 0)
 	s.plant(`
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) SELECT -4, 0, unhex(printf('%032x', i)), 1, 1, 0, 0, 1 FROM n`)
-	check(holdfast.Hold{Owner: "b*", Retries: true}, 10_000)
-	for _, h := range []holdfast.Hold{{}, {Queue: "\xff"}} {
-		if _, err := i.Behind(t.Context(), h); !errors.Is(err, holdfast.ErrInvalid) {
+	check(store.Hold{Owner: "b*", Retries: true}, 10_000)
+	for _, h := range []store.Hold{{}, {Queue: "\xff"}} {
+		if _, err := i.CountHeld(t.Context(), h); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("%+v: %v", h, err)
 		}
 	}

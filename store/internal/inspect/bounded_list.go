@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-// A source is rows in the order of ids, by an index. A list that may read only a limited number of rows (Filter.Look)
+// A source is rows in the order of ids, by an index. A list that may read only a limited number of rows (Filter.MaxScan)
 // goes through sources. A source is one index range, or several segments that have to be merged.
 type source struct {
 	table    string                      // with its alias: p is the place, j the facts, d the jobs of a redrive
@@ -46,7 +47,7 @@ func (i *Inspector) boundedQuery(ctx context.Context, p *picker) (query, error) 
 	}
 	trails := make([]scan, len(places))
 	for n, at := range places {
-		t, err := i.chooseScan(ctx, p, at, max(1, p.filter.Look/len(places)))
+		t, err := i.chooseScan(ctx, p, at, max(1, p.filter.MaxScan/len(places)))
 		if err != nil {
 			return query{}, err
 		}
@@ -195,7 +196,7 @@ func (p *picker) segmentRows(by source) string {
 	}
 	// The limit exceeds the number of rows. It makes the planner read one segment after the other.
 	return from + "LATERAL (SELECT p.* FROM " + by.table + " WHERE " + strings.Join(within, " AND ") + " ORDER BY " + by.id + " DESC LIMIT " +
-		p.bind(max(p.limit, p.filter.Look)) + ") AS p"
+		p.bind(max(p.limit, p.filter.MaxScan)) + ") AS p"
 }
 
 // joinRow joins the one row of another table that belongs to a row.
@@ -213,7 +214,7 @@ func (p *picker) skipsRows(t scan) bool {
 	for name, asked := range map[string]bool{
 		"kind": f.Kind != "", "queue": f.Queue != "", "owner": f.Owner != "", "dependency": f.Dependency != "", "tag": f.Tag != "", "code": f.Code != "",
 		"fingerprint": f.Fingerprint != "", "generation": f.Generation > 0, "redrive": !f.Redrive.IsZero(), "group": !f.Group.IsZero(), "retrying": f.Retrying,
-		"age": f.OlderThan > 0 || f.YoungerThan > 0, "state": at.where != "", "place": at != anyPlace && !strings.HasSuffix(t.source.table, " p"),
+		"age": f.OlderThan > 0 || f.NewerThan > 0, "state": at.where != "", "place": at != anyPlace && !strings.HasSuffix(t.source.table, " p"),
 	} {
 		if asked && !slices.Contains(t.source.covers, name) {
 			return true
@@ -264,7 +265,7 @@ var (
 
 // failedSource returns the way through failed jobs: by fingerprint, by code, through the dead letters, or through all
 // codes side by side.
-func (i *Inspector) failedSource(ctx context.Context, f holdfast.Filter) (source, error) {
+func (i *Inspector) failedSource(ctx context.Context, f store.Filter) (source, error) {
 	s := finished
 	if !f.DeadLetters {
 		s.covers = []string{"state"}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -29,11 +29,11 @@ type chain struct {
 	headHash string
 	mark     string // the last event that records a shortened log; empty: none
 
-	broken, shortened *holdfast.Finding
+	broken, shortened *store.Finding
 }
 
 // chain computes every hash again and compares it with the stored one.
-func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
+func (i *Inspector) chain(ctx context.Context) ([]store.Finding, error) {
 	var c chain
 	err := i.q.Query(ctx, i.statements["inspect_chain"], nil, func(r Row) error {
 		c.begin(r)
@@ -54,8 +54,8 @@ func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 	if c.broken == nil && (c.link != c.head || c.hash != c.headHash) {
 		c.reportBroken("end", fmt.Sprintf("it ends with link %d, and its recorded end is link %d: events were removed or appended, or the recorded end was changed", c.link, c.head))
 	}
-	var findings []holdfast.Finding
-	for _, f := range []*holdfast.Finding{c.broken, c.shortened} {
+	var findings []store.Finding
+	for _, f := range []*store.Finding{c.broken, c.shortened} {
 		if f != nil {
 			findings = append(findings, *f)
 		}
@@ -87,7 +87,7 @@ func (c *chain) checkAnchor() {
 }
 
 // checkAge finds a mark for events that were too young to be deleted.
-func (c *chain) checkAge(line holdfast.Event) {
+func (c *chain) checkAge(line store.Event) {
 	if line.Subject != rule.MarkSubject || line.Name != rule.MarkName {
 		return
 	}
@@ -98,7 +98,7 @@ func (c *chain) checkAge(line holdfast.Event) {
 
 func (c *chain) reportShortened(detail string) {
 	if c.shortened == nil {
-		c.shortened = &holdfast.Finding{Rule: markRule, Job: "chain", Detail: detail}
+		c.shortened = &store.Finding{Rule: markRule, Job: "chain", Detail: detail}
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *chain) follow(r Row) {
 		c.reportBroken(fmt.Sprintf("link %d", c.link), "its hash is not valid")
 		return
 	}
-	line := holdfast.Event{
+	line := store.Event{
 		Job: r.ID(8), Subject: r.Text(9), At: r.Time(10), Name: r.Text(11), Actor: r.Text(12), Reason: r.Text(13), Request: r.Text(14), Token: r.Int(15), Generation: r.Int(16), Was: json.RawMessage(r.Text(17)),
 	}
 	c.checkAge(line)
@@ -128,5 +128,5 @@ func (c *chain) follow(r Row) {
 }
 
 func (c *chain) reportBroken(at, detail string) {
-	c.broken = &holdfast.Finding{Rule: chainRule, Job: "chain at " + at, Detail: detail}
+	c.broken = &store.Finding{Rule: chainRule, Job: "chain at " + at, Detail: detail}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mostCountedLanes is how many lanes of a filter are counted if the filter bounds how many rows are read.
@@ -13,9 +14,9 @@ const mostCountedLanes = 5_000
 // Count counts the jobs that match a filter, up to most: there are that many, or more. If the filter bounds how many
 // rows are read, Count returns how many were found until then. The limit and the cursor of the filter have no meaning
 // here.
-func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int, error) {
+func (i *Inspector) Count(ctx context.Context, f store.Filter, most int) (int, error) {
 	f.Limit, f.Cursor = 0, ""
-	if _, err := check(&f); err != nil {
+	if _, err := checkFilter(&f); err != nil {
 		return 0, err
 	}
 	if most <= 0 {
@@ -36,7 +37,7 @@ func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int
 // countQuery selects what is counted, up to the picker's limit. Unlike the branches of a list, its branches need not
 // stop at the same job.
 func (i *Inspector) countQuery(ctx context.Context, p *picker) (query, error) {
-	if p.filter.Look == 0 {
+	if p.filter.MaxScan == 0 {
 		return p.pick(), nil
 	}
 	places := p.boundedPlaces()
@@ -44,7 +45,7 @@ func (i *Inspector) countQuery(ctx context.Context, p *picker) (query, error) {
 		return query{}, nil
 	}
 	branches := make([]string, len(places))
-	look := max(1, p.filter.Look/len(places))
+	look := max(1, p.filter.MaxScan/len(places))
 	for n, at := range places {
 		if at == ready && p.filter.Redrive.IsZero() && p.filter.Group.IsZero() {
 			branches[n] = p.readyBranch(look)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -34,8 +35,8 @@ var numbersOf = map[string][]string{"later": {"ready", "later", "retrying"}, "le
 // Depths returns how many jobs are in each queue that has any. What it reads is bounded, however many jobs there are.
 // Ready jobs are counted up to a number that the queues share. Of the jobs that wait for their time it reads those that
 // are due next, and of dead letters the newest: if there are more, every queue may have more, and AtLeast says so.
-func (i *Inspector) Depths(ctx context.Context) ([]holdfast.Depth, error) {
-	d := depths{of: map[string]*holdfast.Depth{}}
+func (i *Inspector) Depths(ctx context.Context) ([]store.Depth, error) {
+	d := depths{of: map[string]*store.Depth{}}
 	if err := i.countReady(ctx, &d); err != nil {
 		return nil, err
 	}
@@ -61,16 +62,16 @@ var (
 
 // depths is what was found so far.
 type depths struct {
-	of    map[string]*holdfast.Depth
+	of    map[string]*store.Depth
 	least []string // numbers that are lower bounds in every queue
 }
 
 func (d *depths) lowerBound(names ...string) { d.least = append(d.least, names...) }
 
 // queue returns the depth of one queue.
-func (d *depths) queue(name string) *holdfast.Depth {
+func (d *depths) queue(name string) *store.Depth {
 	if d.of[name] == nil {
-		d.of[name] = &holdfast.Depth{Queue: name}
+		d.of[name] = &store.Depth{Queue: name}
 	}
 	return d.of[name]
 }
@@ -101,8 +102,8 @@ func (d *depths) addKind(queue, kind string) {
 }
 
 // all returns the depths, ordered by queue.
-func (d *depths) all() []holdfast.Depth {
-	all := make([]holdfast.Depth, 0, len(d.of))
+func (d *depths) all() []store.Depth {
+	all := make([]store.Depth, 0, len(d.of))
 	for _, name := range slices.Sorted(maps.Keys(d.of)) {
 		q := *d.of[name]
 		least := append(q.AtLeast, d.least...)

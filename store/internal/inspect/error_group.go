@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // ErrorGroups lists the matching error groups, the last seen first. The cursor leads to the next page and is empty on
 // the last. A group whose time or count of being ignored is over is shown as open, even if there was no failure since.
-func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]holdfast.ErrorGroup, string, error) {
+func (i *Inspector) ErrorGroups(ctx context.Context, f store.ErrorFilter) ([]store.ErrorGroup, string, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, "", err
@@ -29,7 +29,7 @@ func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]
 	if err := p.check(); err != nil {
 		return nil, "", err
 	}
-	var groups []holdfast.ErrorGroup
+	var groups []store.ErrorGroup
 	pick := p.pick()
 	err = i.q.Query(ctx, pick.text, pick.args, func(r Row) error {
 		groups = append(groups, readGroup(r))
@@ -51,16 +51,16 @@ func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]
 // An errorGroupPicker builds the query for one page of error groups, as a picker does for jobs.
 type errorGroupPicker struct {
 	picker
-	filter      holdfast.ErrorFilter
+	filter      store.ErrorFilter
 	seen        time.Time // where the page before ended
 	fingerprint string
 }
 
-// check refuses a filter that makes no sense, and fills in its limit and the position of its cursor.
+// checkFilter refuses a filter that makes no sense, and fills in its limit and the position of its cursor.
 func (p *errorGroupPicker) check() error {
 	f := &p.filter
 	switch f.Status {
-	case "", holdfast.Open, holdfast.Acknowledged, holdfast.Ignored, holdfast.Resolved, holdfast.Regressed:
+	case "", store.StatusOpen, store.StatusAcknowledged, store.StatusIgnored, store.StatusResolved, store.StatusRegressed:
 	default:
 		return invalid("status %.40q: use open, acknowledged, ignored, resolved or regressed", f.Status)
 	}
@@ -110,17 +110,17 @@ func (p *errorGroupPicker) pick() query {
 	return query{text, p.args}
 }
 
-func readGroup(r Row) holdfast.ErrorGroup {
-	return holdfast.ErrorGroup{
+func readGroup(r Row) store.ErrorGroup {
+	return store.ErrorGroup{
 		Fingerprint: r.Text(0), Code: r.Text(1), Category: r.Text(2), Message: r.Text(3), Detail: r.Text(4), Failures: r.Int(5), FirstSeen: r.Time(6), LastSeen: r.Time(7),
-		Status: holdfast.Status(r.Text(8)), Until: r.Time(9), UntilCount: r.Int(10), ResolvedIn: r.Text(11), Actor: r.Text(12), Reason: r.Text(13),
+		Status: store.Status(r.Text(8)), Until: r.Time(9), UntilCount: r.Int(10), ResolvedIn: r.Text(11), Actor: r.Text(12), Reason: r.Text(13),
 	}
 }
 
 // addCounts fills in where each group was seen in the last week, and how many failures it had recently. A step counts
 // until all of it is over: an hour that lies only partly within a window is read separately from the whole ones.
-func (i *Inspector) addCounts(ctx context.Context, groups []holdfast.ErrorGroup, now time.Time) error {
-	of := map[string]*holdfast.ErrorGroup{}
+func (i *Inspector) addCounts(ctx context.Context, groups []store.ErrorGroup, now time.Time) error {
+	of := map[string]*store.ErrorGroup{}
 	names := make([]string, len(groups))
 	for n := range groups {
 		names[n], of[groups[n].Fingerprint] = groups[n].Fingerprint, &groups[n]
@@ -168,14 +168,14 @@ func windowStart(lasts time.Duration, now time.Time) time.Time {
 // windows are the durations for which failures are counted, the longest first.
 var windows = []struct {
 	lasts time.Duration
-	of    func(g *holdfast.ErrorGroup) *int
+	of    func(g *store.ErrorGroup) *int
 }{
-	{week, func(g *holdfast.ErrorGroup) *int { return &g.LastWeek }}, {day, func(g *holdfast.ErrorGroup) *int { return &g.LastDay }},
-	{3 * hour, func(g *holdfast.ErrorGroup) *int { return &g.Last3Hours }}, {hour, func(g *holdfast.ErrorGroup) *int { return &g.LastHour }},
+	{week, func(g *store.ErrorGroup) *int { return &g.LastWeek }}, {day, func(g *store.ErrorGroup) *int { return &g.LastDay }},
+	{3 * hour, func(g *store.ErrorGroup) *int { return &g.Last3Hours }}, {hour, func(g *store.ErrorGroup) *int { return &g.LastHour }},
 }
 
 // seen notes where a group was seen.
-func (e errorHour) seen(g *holdfast.ErrorGroup) {
+func (e errorHour) seen(g *store.ErrorGroup) {
 	g.Kinds, g.Queues = appendNew(g.Kinds, e.kind), appendNew(g.Queues, e.queue)
 	g.Dependencies, g.Versions = appendNew(g.Dependencies, e.dependency), appendNew(g.Versions, e.version)
 }

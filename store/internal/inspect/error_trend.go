@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // ErrorTrends returns the failures of error groups over time. A step that lies partly within the duration is returned
 // whole.
-func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, within, every time.Duration) ([]holdfast.ErrorTrend, error) {
+func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, within, every time.Duration) ([]store.ErrorTrend, error) {
 	switch {
 	case len(fingerprints) > mostGroups:
 		return nil, invalid("trends of %d error groups: name at most %d at a time", len(fingerprints), mostGroups)
@@ -41,13 +42,13 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 	}
 	every = max(1, (every+step-1)/step) * step
 	since := sqltext.StepOf(now.Add(-within), every)
-	of := map[string]*holdfast.ErrorTrend{}
-	var groups []holdfast.ErrorGroup
+	of := map[string]*store.ErrorTrend{}
+	var groups []store.ErrorGroup
 	err = i.q.Query(ctx, i.statements["inspect_error_outcomes"], []any{string(named), mostDead, newestFailures}, func(r Row) error {
 		trend := readOutcomes(r)
 		trend.Failures = make([]int, now.Sub(since)/every+1)
 		of[trend.Fingerprint] = &trend
-		groups = append(groups, holdfast.ErrorGroup{Fingerprint: trend.Fingerprint, FirstSeen: r.Time(3)})
+		groups = append(groups, store.ErrorGroup{Fingerprint: trend.Fingerprint, FirstSeen: r.Time(3)})
 		return nil
 	})
 	if err != nil {
@@ -69,7 +70,7 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 			return nil
 		})
 	}
-	trends := make([]holdfast.ErrorTrend, len(fingerprints))
+	trends := make([]store.ErrorTrend, len(fingerprints))
 	for n, fingerprint := range fingerprints {
 		trends[n].Fingerprint = fingerprint
 		if trend := of[fingerprint]; trend != nil {
@@ -89,8 +90,8 @@ func areTexts(all []string) error {
 }
 
 // readOutcomes reads one row of the statement inspect_error_outcomes.
-func readOutcomes(r Row) holdfast.ErrorTrend {
-	trend := holdfast.ErrorTrend{Fingerprint: r.Text(0), Dead: r.Int(1)}
+func readOutcomes(r Row) store.ErrorTrend {
+	trend := store.ErrorTrend{Fingerprint: r.Text(0), Dead: r.Int(1)}
 	for state := range strings.FieldsSeq(r.Text(2)) {
 		switch holdfast.State(state) {
 		case holdfast.Complete:

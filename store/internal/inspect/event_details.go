@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // expiredCode is the code of a job that could not start in time.
@@ -35,21 +36,21 @@ func (t *feedEvent) fillDetails(r Row) {
 		t.Generation = r.Int(6) // also for an attempt that is still running
 	}
 	switch t.Name {
-	case holdfast.EventQueued:
+	case store.EventQueued:
 		t.Generation = 1
 		if !r.Null(5) {
 			t.At = r.Time(5)
 		}
-	case holdfast.EventRetry, holdfast.EventReturned:
+	case store.EventRetry, store.EventReleased:
 		t.fillAttempt(r, holdfast.Queued)
-	case holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled:
+	case store.EventComplete, store.EventFailed, store.EventCancelled:
 		t.fillEnd(r)
 		t.fillAttempt(r, holdfast.State(t.Name))
 		switch {
-		case t.Name == holdfast.EventFailed && t.Code == expiredCode:
-			t.Name = holdfast.EventExpired
-		case t.Name == holdfast.EventFailed && !r.Null(24) && r.Bool(24) && holdfast.State(r.Text(7)) == holdfast.Failed:
-			t.Name = holdfast.EventBenign
+		case t.Name == store.EventFailed && t.Code == expiredCode:
+			t.Name = store.EventExpired
+		case t.Name == store.EventFailed && !r.Null(24) && r.Bool(24) && holdfast.State(r.Text(7)) == holdfast.Failed:
+			t.Name = store.EventBenign
 		}
 	}
 }
@@ -71,9 +72,9 @@ func (t *feedEvent) fillAttempt(r Row, to holdfast.State) {
 // fillEnd fills in the job's end, or what its tombstone says of it. A retried job may have ended once more under the
 // same token: that is a later end than the one of this event.
 func (t *feedEvent) fillEnd(r Row) {
-	if finished := r.Time(18); r.Text(16) == t.Name && (t.Name != holdfast.EventCancelled || !finished.After(t.At)) {
+	if finished := r.Time(18); r.Text(16) == t.Name && (t.Name != store.EventCancelled || !finished.After(t.At)) {
 		t.Generation, t.At, t.Code = r.Int(15), finished, r.Text(20)
-		if t.Name == holdfast.EventComplete {
+		if t.Name == store.EventComplete {
 			t.Attempt = r.Int(19) + 1
 			if !r.Null(17) {
 				t.Took = max(0, finished.Sub(r.Time(17)))

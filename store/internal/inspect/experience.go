@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // last sorts behind every id.
@@ -18,10 +19,10 @@ var last = holdfast.ID(bytes.Repeat([]byte{0xff}, len(holdfast.ID{})))
 // skew is how far the clocks of enqueuing processes may be behind the store's.
 const skew = time.Hour
 
-// Experience summarises the attempts of jobs that were created within a duration, by kind, code and number. Jobs are
+// RetryStats summarises the attempts of jobs that were created within a duration, by kind, code and number. Jobs are
 // found by the time in their ids, so that nothing older is read; a job whose id is not a UUID of version 7 may be left
 // out.
-func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error) {
+func (i *Inspector) RetryStats(ctx context.Context, within time.Duration) ([]store.RetryStats, error) {
 	if within <= 0 {
 		return nil, invalid("experience within %v: give a positive duration", within)
 	}
@@ -34,22 +35,22 @@ func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]hol
 	if err != nil {
 		return nil, err
 	}
-	var all []holdfast.Experience
+	var all []store.RetryStats
 	err = i.q.Query(ctx, i.statements["inspect_first_attempts"], []any{first, last, from}, func(r Row) error {
-		all = append(all, holdfast.Experience{Kind: r.Text(0), Attempts: r.Int(1), Complete: r.Int(2)})
+		all = append(all, store.RetryStats{Kind: r.Text(0), Attempts: r.Int(1), Complete: r.Int(2)})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = i.q.Query(ctx, i.statements["inspect_experience"], []any{first, last, from}, func(r Row) error {
-		all = append(all, holdfast.Experience{
+		all = append(all, store.RetryStats{
 			Kind: r.Text(0), Code: r.Text(1), Number: r.Int(2), Attempts: r.Int(3), Complete: r.Int(4), Again: r.Int(5), GaveUp: r.Int(6),
 			Took: time.Duration(r.Int(7)) * time.Microsecond, Wasted: time.Duration(r.Int(8)) * time.Microsecond,
 		})
 		return nil
 	})
-	slices.SortFunc(all, func(a, b holdfast.Experience) int {
+	slices.SortFunc(all, func(a, b store.RetryStats) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Code, b.Code), cmp.Compare(a.Number, b.Number))
 	})
 	return all, err

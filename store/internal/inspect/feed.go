@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -20,16 +21,16 @@ const (
 
 // A feedEvent is an event of the feed while its details are read.
 type feedEvent struct {
-	holdfast.Event
+	store.Event
 	line int // the row id of an event of a story; 0: an event of a job
 }
 
 // Feed returns up to limit events that follow a number, in order: 200 if limit is zero, 10,000 at most. Pages only
 // refer to what happened; the rest is read from the rows of jobs, attempts, ends and stories, or from what retention
 // has left of them.
-func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
 	if after < 0 || limit < 0 {
-		return holdfast.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number that was read", limit, after, largestFeed)
+		return store.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number that was read", limit, after, largestFeed)
 	}
 	if limit == 0 {
 		limit = usualFeed
@@ -38,7 +39,7 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 	from := after
 	feed, events, err := i.pages(ctx, from, limit)
 	if err == nil && feed.Head < after {
-		return holdfast.Feed{}, invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning",
+		return store.Feed{}, invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning",
 			feed.Head, after, feed.Head)
 	}
 	for err == nil && feed.Purged > from {
@@ -49,11 +50,11 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 		err = i.complete(ctx, events)
 	}
 	if err != nil {
-		return holdfast.Feed{}, err
+		return store.Feed{}, err
 	}
 	feed.Missed = from - after
 	feed.Next = max(from, feed.Head)
-	feed.Events = make([]holdfast.Event, 0, len(events))
+	feed.Events = make([]store.Event, 0, len(events))
 	for n, bytes := 0, 0; n < len(events); n++ {
 		e := &events[n].Event
 		if bytes += len(e.Subject) + len(e.Reason) + len(e.Actor) + len(e.Owner); bytes > largestBytes && n > 0 {
@@ -77,7 +78,7 @@ func (i *Inspector) complete(ctx context.Context, events []feedEvent) error {
 }
 
 // pages reads the events that pages list after a number, and the head of the feed.
-func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, events []feedEvent, err error) {
+func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed store.Feed, events []feedEvent, err error) {
 	err = i.q.Query(ctx, i.statements["inspect_feed"], []any{int(after), limit}, func(r Row) error {
 		feed.Head, feed.Purged = int64(r.Int(0)), int64(r.Int(1))
 		if r.Null(2) {
@@ -131,7 +132,7 @@ func integers(text string) []int {
 
 // event returns the nth event of the page, with what the page itself contains.
 func (p *page) event(n int) feedEvent {
-	t := feedEvent{Event: holdfast.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
+	t := feedEvent{Event: store.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
 	n -= p.skip
 	if p.name == story {
 		t.Name, t.line, t.Generation = forgotten, -1, 0

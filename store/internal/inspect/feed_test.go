@@ -10,37 +10,38 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestTheFeedListsEventsOfJobsInOrder(t *testing.T) {
 	ms := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
-	of := func(n int, e holdfast.Event) holdfast.Event {
+	of := func(n int, e store.Event) store.Event {
 		e.Job, e.Kind, e.Queue, e.Owner, e.Group = id(n), "mail", "default", "ann", id(201)
 		if e.Generation == 0 {
 			e.Generation = 1
 		}
 		return e
 	}
-	bulk := func(e holdfast.Event) holdfast.Event {
+	bulk := func(e store.Event) store.Event {
 		e.Kind, e.Queue, e.Owner, e.Group = "report", "bulk", "", holdfast.ID{}
 		return e
 	}
-	in := func(group int, e holdfast.Event) holdfast.Event { e.Group = id(group); return e }
-	want := []holdfast.Event{
-		of(11, holdfast.Event{Name: "queued", At: ms(-990)}), of(12, holdfast.Event{Name: "queued", At: ms(-980)}), of(13, holdfast.Event{Name: "queued", At: ms(-970)}),
-		of(11, holdfast.Event{Name: "processing", At: ms(-950), Token: 1}), of(12, holdfast.Event{Name: "processing", At: ms(-950), Token: 1}),
-		of(11, holdfast.Event{Name: "retry", At: ms(-940), Token: 1, Attempt: 1, Took: 10 * time.Millisecond, DueAt: ms(-930), Code: "TIMEOUT", Message: "too slow", Context: map[string]string{"http_status": "504"}}),
-		of(11, holdfast.Event{Name: "reclaimed", At: ms(-930), Token: 2}),
-		of(11, holdfast.Event{Name: "complete", At: ms(-900), Token: 2, Attempt: 2, Took: 30 * time.Millisecond}),
-		of(14, holdfast.Event{Name: "complete", At: ms(-895), Token: 1}), // purged
-		of(12, holdfast.Event{Name: "failed", At: ms(-910), Token: 1, Attempt: 1, Took: 40 * time.Millisecond, Code: "GW_5XX", Message: "the gateway failed"}),
-		in(204, of(28, holdfast.Event{Name: "expired", At: ms(-350), Token: 1, Code: "JOB_EXPIRED", Message: "not started in time"})),
-		bulk(of(15, holdfast.Event{Name: "failed", At: ms(-994), Token: 1, Code: "BAD"})), // purged
-		of(13, holdfast.Event{Name: "cancelled", At: ms(-890)}),
+	in := func(group int, e store.Event) store.Event { e.Group = id(group); return e }
+	want := []store.Event{
+		of(11, store.Event{Name: "queued", At: ms(-990)}), of(12, store.Event{Name: "queued", At: ms(-980)}), of(13, store.Event{Name: "queued", At: ms(-970)}),
+		of(11, store.Event{Name: "processing", At: ms(-950), Token: 1}), of(12, store.Event{Name: "processing", At: ms(-950), Token: 1}),
+		of(11, store.Event{Name: "retry", At: ms(-940), Token: 1, Attempt: 1, Took: 10 * time.Millisecond, DueAt: ms(-930), Code: "TIMEOUT", Message: "too slow", Context: map[string]string{"http_status": "504"}}),
+		of(11, store.Event{Name: "reclaimed", At: ms(-930), Token: 2}),
+		of(11, store.Event{Name: "complete", At: ms(-900), Token: 2, Attempt: 2, Took: 30 * time.Millisecond}),
+		of(14, store.Event{Name: "complete", At: ms(-895), Token: 1}), // purged
+		of(12, store.Event{Name: "failed", At: ms(-910), Token: 1, Attempt: 1, Took: 40 * time.Millisecond, Code: "GW_5XX", Message: "the gateway failed"}),
+		in(204, of(28, store.Event{Name: "expired", At: ms(-350), Token: 1, Code: "JOB_EXPIRED", Message: "not started in time"})),
+		bulk(of(15, store.Event{Name: "failed", At: ms(-994), Token: 1, Code: "BAD"})), // purged
+		of(13, store.Event{Name: "cancelled", At: ms(-890)}),
 		{Subject: "group/" + id(201).String(), Name: "partial", At: ms(-100), Actor: "holdfast", Reason: "2 of 4 complete", Generation: 2, Owner: "ann", Group: id(201), Context: map[string]string{"name": "spring"}},
 		{Name: "forgotten", At: ms(-80)},
-		of(12, holdfast.Event{Name: "breach", At: ms(-90), Actor: "ann", Reason: "too late", Request: "req-7", Token: 1}),
-		in(202, of(25, holdfast.Event{Name: "returned", At: ms(-640), Token: 1, Took: 10 * time.Millisecond, DueAt: ms(500)})),
+		of(12, store.Event{Name: "breach", At: ms(-90), Actor: "ann", Reason: "too late", Request: "req-7", Token: 1}),
+		in(202, of(25, store.Event{Name: "returned", At: ms(-640), Token: 1, Took: 10 * time.Millisecond, DueAt: ms(500)})),
 		{Job: id(99), Name: "returned", At: ms(-640), Token: 3, Generation: 1}, // no row of this job is left
 	}
 	for n := range want {
@@ -48,7 +49,7 @@ func TestTheFeedListsEventsOfJobsInOrder(t *testing.T) {
 	}
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		feed, err := i.Feed(t.Context(), 0, 100)
-		if diff := cmp.Diff(holdfast.Feed{Events: want, Next: 18, Head: 18}, feed); diff != "" || err != nil {
+		if diff := cmp.Diff(store.Feed{Events: want, Next: 18, Head: 18}, feed); diff != "" || err != nil {
 			t.Fatalf("error %v, difference %s", err, diff)
 		}
 		plant("UPDATE holdfast_outbox SET tokens = NULL WHERE first = 1")
@@ -56,7 +57,7 @@ func TestTheFeedListsEventsOfJobsInOrder(t *testing.T) {
 			for after := range len(want) {
 				feed, err := i.Feed(t.Context(), int64(after), limit)
 				until := min(after+limit, len(want))
-				if diff := cmp.Diff(holdfast.Feed{Events: want[after:until], Next: int64(until), Head: 18}, feed); diff != "" || err != nil {
+				if diff := cmp.Diff(store.Feed{Events: want[after:until], Next: int64(until), Head: 18}, feed); diff != "" || err != nil {
 					t.Fatalf("%d after %d: error %v, difference %s", limit, after, err, diff)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -30,7 +31,7 @@ func (i *Inspector) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, 
 
 // Groups lists the matching groups, newest first, without counting members: only settled groups have counts. The cursor
 // leads to the next page and is empty on the last.
-func (i *Inspector) Groups(ctx context.Context, f holdfast.GroupFilter) ([]holdfast.Group, string, error) {
+func (i *Inspector) Groups(ctx context.Context, f store.GroupFilter) ([]holdfast.Group, string, error) {
 	switch f.State {
 	case "", holdfast.GroupOpen, holdfast.GroupProcessing, holdfast.GroupReady, holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled, holdfast.GroupExpired:
 	default:

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestAGroupIsReadWithItsMembers(t *testing.T) {
@@ -44,12 +45,12 @@ func TestAGroupIsReadWithItsMembers(t *testing.T) {
 func TestGroupsAreListedNewestFirstInPages(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, _ func(string)) {
 		for _, c := range []struct {
-			filter holdfast.GroupFilter
+			filter store.GroupFilter
 			want   []byte
 		}{
-			{holdfast.GroupFilter{}, []byte{204, 203, 202, 201}}, {holdfast.GroupFilter{Owner: "ann"}, []byte{202, 201}}, {holdfast.GroupFilter{Name: "summer"}, []byte{202}},
-			{holdfast.GroupFilter{State: holdfast.GroupReady}, []byte{204}}, {holdfast.GroupFilter{Parent: id(202)}, []byte{204, 203}}, {holdfast.GroupFilter{Parent: id(202), State: holdfast.GroupOpen}, []byte{203}},
-			{holdfast.GroupFilter{Owner: "' OR 1=1 --"}, nil},
+			{store.GroupFilter{}, []byte{204, 203, 202, 201}}, {store.GroupFilter{Owner: "ann"}, []byte{202, 201}}, {store.GroupFilter{Name: "summer"}, []byte{202}},
+			{store.GroupFilter{State: holdfast.GroupReady}, []byte{204}}, {store.GroupFilter{Parent: id(202)}, []byte{204, 203}}, {store.GroupFilter{Parent: id(202), State: holdfast.GroupOpen}, []byte{203}},
+			{store.GroupFilter{Owner: "' OR 1=1 --"}, nil},
 		} {
 			for c.filter.Limit = 1; c.filter.Limit < 6; c.filter.Limit++ {
 				var got []byte
@@ -69,7 +70,7 @@ func TestGroupsAreListedNewestFirstInPages(t *testing.T) {
 				}
 			}
 		}
-		for _, f := range []holdfast.GroupFilter{{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Owner: "\xff"}, {Name: "a\x00"}} {
+		for _, f := range []store.GroupFilter{{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Owner: "\xff"}, {Name: "a\x00"}} {
 			if _, _, err := i.Groups(t.Context(), f); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("%+v was answered with %v", f, err)
 			}
@@ -81,16 +82,16 @@ func TestMembersAreListedWithThoseTheyWaitFor(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		plant("INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES ({id 101}, {id 12}, 1, {at 0}, NULL), ({id 101}, {id 28}, 1, {at 0}, NULL), ({id 101}, {id 21}, 1, {at 0}, NULL)")
 		for _, c := range []struct {
-			filter holdfast.Filter
+			filter store.Filter
 			want   []int
 		}{
-			{holdfast.Filter{Group: id(201)}, []int{13, 12, 11}}, {holdfast.Filter{Group: id(202)}, []int{26, 25, 24, 23, 22, 21}},
-			{holdfast.Filter{Group: id(202), State: holdfast.Queued}, []int{25, 24, 23, 22}}, {holdfast.Filter{Group: id(202), State: holdfast.Processing}, []int{21}},
-			{holdfast.Filter{Group: id(202), State: holdfast.Complete, Kind: "mail"}, []int{26}}, {holdfast.Filter{Group: id(201), DeadLetters: true}, []int{12}},
-			{holdfast.Filter{Group: id(201), Code: "GW_5XX"}, []int{12}}, {holdfast.Filter{Group: id(203)}, nil}, {holdfast.Filter{Group: id(201), Owner: "bob"}, nil},
-			{holdfast.Filter{Group: id(201), Redrive: id(101)}, []int{12}}, {holdfast.Filter{Group: id(204), Redrive: id(101), State: holdfast.Failed}, []int{28}},
-			{holdfast.Filter{Group: id(201), Redrive: id(101), State: holdfast.Processing}, nil}, {holdfast.Filter{Group: id(202), Redrive: id(101), State: holdfast.Processing}, []int{21}},
-			{holdfast.Filter{Group: id(202), Redrive: id(101), State: holdfast.Queued}, nil},
+			{store.Filter{Group: id(201)}, []int{13, 12, 11}}, {store.Filter{Group: id(202)}, []int{26, 25, 24, 23, 22, 21}},
+			{store.Filter{Group: id(202), State: holdfast.Queued}, []int{25, 24, 23, 22}}, {store.Filter{Group: id(202), State: holdfast.Processing}, []int{21}},
+			{store.Filter{Group: id(202), State: holdfast.Complete, Kind: "mail"}, []int{26}}, {store.Filter{Group: id(201), DeadLetters: true}, []int{12}},
+			{store.Filter{Group: id(201), Code: "GW_5XX"}, []int{12}}, {store.Filter{Group: id(203)}, nil}, {store.Filter{Group: id(201), Owner: "bob"}, nil},
+			{store.Filter{Group: id(201), Redrive: id(101)}, []int{12}}, {store.Filter{Group: id(204), Redrive: id(101), State: holdfast.Failed}, []int{28}},
+			{store.Filter{Group: id(201), Redrive: id(101), State: holdfast.Processing}, nil}, {store.Filter{Group: id(202), Redrive: id(101), State: holdfast.Processing}, []int{21}},
+			{store.Filter{Group: id(202), Redrive: id(101), State: holdfast.Queued}, nil},
 		} {
 			jobs, _, err := i.Jobs(t.Context(), c.filter)
 			if diff := cmp.Diff(c.want, numbers(jobs)); diff != "" || err != nil {

@@ -7,22 +7,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // History returns everything that the store has recorded about one job. It takes several statements; if the job has
 // changed in between, they are run again, so that the parts belong together.
-func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.History, error) {
+func (i *Inspector) History(ctx context.Context, id holdfast.ID) (store.History, error) {
 	job, err := i.Job(ctx, id)
 	for range 4 {
 		if err != nil {
-			return holdfast.History{}, err
+			return store.History{}, err
 		}
-		history := holdfast.History{}
+		history := store.History{}
 		if history.Events, err = i.events(ctx, id); err != nil {
-			return holdfast.History{}, err
+			return store.History{}, err
 		}
 		if history.Attempts, err = i.attempts(ctx, id, history.Events); err != nil {
-			return holdfast.History{}, err
+			return store.History{}, err
 		}
 		before := job
 		job, err = i.Job(ctx, id)
@@ -32,29 +33,29 @@ func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.Histo
 		}
 	}
 	if err != nil {
-		return holdfast.History{}, err
+		return store.History{}, err
 	}
-	return holdfast.History{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the job changes faster than its history can be read: try again"}
+	return store.History{}, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "the job changes faster than its history can be read: try again"}
 }
 
 // Events returns the story of a subject that is not a job, newest first, at most limit events.
-func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]holdfast.Event, error) {
+func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]store.Event, error) {
 	if subject == "" || !utf8.ValidString(subject) || strings.ContainsRune(subject, 0) || limit < 0 {
 		return nil, invalid("%d events of %.40q: name a subject (breaker/gateway, hold/queue/mail) and a limit that is not negative", limit, subject)
 	}
 	if limit == 0 {
 		limit = usualPage
 	}
-	return i.readEvents(ctx, "inspect_subject_events", holdfast.Event{Subject: subject}, subject, limit)
+	return i.readEvents(ctx, "inspect_subject_events", store.Event{Subject: subject}, subject, limit)
 }
 
-func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
-	return i.readEvents(ctx, "inspect_job_events", holdfast.Event{Job: id}, id)
+func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]store.Event, error) {
+	return i.readEvents(ctx, "inspect_job_events", store.Event{Job: id}, id)
 }
 
 // readEvents reads the events of one job or subject.
-func (i *Inspector) readEvents(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
-	var events []holdfast.Event
+func (i *Inspector) readEvents(ctx context.Context, name string, about store.Event, args ...any) ([]store.Event, error) {
+	var events []store.Event
 	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
 		event := about
 		event.At, event.Name, event.Actor, event.Reason, event.Token, event.Generation, event.Request = r.Time(0), r.Text(1), r.Text(2), r.Text(3), r.Int(4), r.Int(5), r.Text(6)
@@ -68,7 +69,7 @@ func (i *Inspector) readEvents(ctx context.Context, name string, about holdfast.
 }
 
 // attempts reads the applied attempts and the late results, and puts each late result where it arrived.
-func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdfast.Event) ([]holdfast.Attempt, error) {
+func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []store.Event) ([]store.Attempt, error) {
 	applied, err := i.readAttempts(ctx, "inspect_attempts", id)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdf
 	if err != nil {
 		return nil, err
 	}
-	all := make([]holdfast.Attempt, 0, len(applied)+len(late))
+	all := make([]store.Attempt, 0, len(applied)+len(late))
 	for _, attempt := range applied {
 		for len(late) > 0 && late[0].EndedAt.Before(attempt.EndedAt) && late[0].Token < attempt.Token {
 			all = append(all, placeLate(late[0], applied, events))
@@ -91,12 +92,12 @@ func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdf
 	return all, nil
 }
 
-func (i *Inspector) readAttempts(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
-	var attempts []holdfast.Attempt
+func (i *Inspector) readAttempts(ctx context.Context, name string, id holdfast.ID) ([]store.Attempt, error) {
+	var attempts []store.Attempt
 	err := i.q.Query(ctx, i.statements[name], []any{id}, func(r Row) error {
-		attempts = append(attempts, holdfast.Attempt{
+		attempts = append(attempts, store.Attempt{
 			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
-			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
+			To: holdfast.State(r.Text(5)), Charge: store.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
 			Failure: readFailure(r, 11), Repeats: r.Int(20), Since: r.Time(21),
 		})
 		return nil
@@ -106,7 +107,7 @@ func (i *Inspector) readAttempts(ctx context.Context, name string, id holdfast.I
 
 // placeLate completes a late result from what is certain: the worker that lost the lease is named by the attempt that
 // followed, and the generation is that of the last manual retry or redrive before its claim.
-func placeLate(late holdfast.Attempt, applied []holdfast.Attempt, events []holdfast.Event) holdfast.Attempt {
+func placeLate(late store.Attempt, applied []store.Attempt, events []store.Event) store.Attempt {
 	late.Late = true
 	late.Generation = 1
 	for _, event := range events {

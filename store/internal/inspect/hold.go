@@ -10,39 +10,39 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // mostBehind is the number up to which Behind counts.
 const mostBehind = 10_000
 
 // Holds lists the holds in force, ordered by what they hold and by source. A rate limit shows its level of this moment.
-func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
+func (i *Inspector) Holds(ctx context.Context) ([]store.Hold, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var holds []holdfast.Hold
+	var holds []store.Hold
 	err = i.q.Query(ctx, i.statements["inspect_holds"], []any{now}, func(r Row) error {
 		holds = append(holds, readHold(r, now))
 		return nil
 	})
 	// Sorted here and not in the statement: databases disagree on the order of texts.
-	slices.SortFunc(holds, func(a, b holdfast.Hold) int {
-		scopeA, nameA := a.On()
-		scopeB, nameB := b.On()
+	slices.SortFunc(holds, func(a, b store.Hold) int {
+		scopeA, nameA := a.Scope()
+		scopeB, nameB := b.Scope()
 		return cmp.Or(strings.Compare(scopeA, scopeB), strings.Compare(nameA, nameB), strings.Compare(a.Source, b.Source))
 	})
 	return holds, err
 }
 
 // readHold reads one row of the statement inspect_holds.
-func readHold(r Row, now time.Time) holdfast.Hold {
-	hold := holdfast.Hold{}.Upon(r.Text(0), r.Text(1))
+func readHold(r Row, now time.Time) store.Hold {
+	hold := store.Hold{}.WithScope(r.Text(0), r.Text(1))
 	hold.Source, hold.Retries, hold.AtMost = r.Text(2), r.Bool(3), r.Int(4)
 	hold.Since, hold.Until, hold.Expected, hold.Actor, hold.Reason = r.Time(9), r.Time(10), r.Time(11), r.Text(12), r.Text(13)
 	if !r.Null(5) {
-		hold.Rate = &holdfast.Rate{PerSecond: r.Float(5), Burst: r.Float(6)}
+		hold.Rate = &store.Rate{PerSecond: r.Float(5), Burst: r.Float(6)}
 		filled := max(0, now.Sub(cmp.Or(r.Time(8), hold.Since)).Seconds()) * hold.Rate.PerSecond
 		hold.Rate.Level = min(hold.Rate.Burst, r.Float(7)+filled)
 	}
@@ -50,26 +50,26 @@ func readHold(r Row, now time.Time) holdfast.Hold {
 }
 
 // Records reads the records of a room, ordered by name.
-func (i *Inspector) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+func (i *Inspector) Records(ctx context.Context, room string) ([]store.Record, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var records []holdfast.Record
+	var records []store.Record
 	err = i.q.Query(ctx, i.statements["inspect_records"], []any{room}, func(r Row) error {
-		records = append(records, holdfast.Record{
-			Room: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
+		records = append(records, store.Record{
+			Namespace: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
 		})
 		return nil
 	})
-	slices.SortFunc(records, func(a, b holdfast.Record) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) })
 	return records, err
 }
 
-// Behind counts the due jobs that a hold keeps back, up to ten thousand: those in the lanes that it covers, or those
+// CountHeld counts the due jobs that a hold keeps back, up to ten thousand: those in the lanes that it covers, or those
 // that were set aside behind its tag. The hold need not be in force.
-func (i *Inspector) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
-	scope, name := h.On()
+func (i *Inspector) CountHeld(ctx context.Context, h store.Hold) (int, error) {
+	scope, name := h.Scope()
 	if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 		return 0, invalid("a hold on %.40q: name a queue, kind, owner, dependency or tag", name)
 	}
@@ -87,8 +87,8 @@ func (i *Inspector) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
 }
 
 // lines selects the ready jobs in the lanes that a hold covers; only retries, if the hold applies only to these.
-func (i *Inspector) lines(h holdfast.Hold) (from string, args []any) {
-	scope, name := h.On()
+func (i *Inspector) lines(h store.Hold) (from string, args []any) {
+	scope, name := h.Scope()
 	column := "n." + scope
 	if scope == "dependency" {
 		column = dependency("n")

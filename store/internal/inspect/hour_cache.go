@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -28,7 +28,7 @@ const (
 type hourCache struct {
 	mu     sync.Mutex
 	errors map[string]*cachedHours[errorHour] // by fingerprint
-	trends *cachedHours[holdfast.Trend]
+	trends *cachedHours[store.Trend]
 }
 
 // A cachedHours is the rows of whole hours, from one instant to another.
@@ -68,7 +68,7 @@ func cacheFrom(since, now time.Time) time.Time {
 }
 
 // errorHours returns the failures of error groups in each hour since one began. Past hours are read once.
-func (i *Inspector) errorHours(ctx context.Context, groups []holdfast.ErrorGroup, since, now time.Time) ([]errorHour, error) {
+func (i *Inspector) errorHours(ctx context.Context, groups []store.ErrorGroup, since, now time.Time) ([]errorHour, error) {
 	recent := growingFrom(now)
 	names := make([]string, len(groups))
 	for n := range groups {
@@ -132,7 +132,7 @@ func (i *Inspector) readErrorHours(ctx context.Context, fingerprints []string, f
 }
 
 // hourlyTrends returns the trends of whole hours. Past hours are read once.
-func (i *Inspector) hourlyTrends(ctx context.Context, since, now time.Time) ([]holdfast.Trend, error) {
+func (i *Inspector) hourlyTrends(ctx context.Context, since, now time.Time) ([]store.Trend, error) {
 	recent := growingFrom(now)
 	if i.hourCache == nil || !since.Before(recent) {
 		return i.readTrends(ctx, since, now, hour)
@@ -141,7 +141,7 @@ func (i *Inspector) hourlyTrends(ctx context.Context, since, now time.Time) ([]h
 	defer i.hourCache.mu.Unlock()
 	cached := i.hourCache.trends
 	if !cached.validFor(since, now) {
-		cached = &cachedHours[holdfast.Trend]{from: cacheFrom(since, now), to: cacheFrom(since, now), read: now, readAt: time.Now()}
+		cached = &cachedHours[store.Trend]{from: cacheFrom(since, now), to: cacheFrom(since, now), read: now, readAt: time.Now()}
 	}
 	if cached.to.Before(recent) {
 		rows, err := i.readTrends(ctx, cached.to, recent.Add(-time.Microsecond), hour)

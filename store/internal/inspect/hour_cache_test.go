@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var errReading = errors.New("the disk is away")
@@ -38,15 +38,15 @@ func (f *flaw) Query(ctx context.Context, text string, args []any, each func(Row
 
 // told is everything that is answered from cached hours.
 type told struct {
-	Groups   []holdfast.ErrorGroup
-	One, Two []holdfast.ErrorTrend
-	Trends   []holdfast.Trend
+	Groups   []store.ErrorGroup
+	One, Two []store.ErrorTrend
+	Trends   []store.Trend
 }
 
 func tell(ctx context.Context, i *Inspector) (all told, err error) {
 	names := []string{"f2", "f5", "f3"}
 	var errs [4]error
-	all.Groups, _, errs[0] = i.ErrorGroups(ctx, holdfast.ErrorFilter{})
+	all.Groups, _, errs[0] = i.ErrorGroups(ctx, store.ErrorFilter{})
 	all.One, errs[1] = i.ErrorTrends(ctx, names, week, hour)
 	all.Two, errs[2] = i.ErrorTrends(ctx, names[:2], week, 2*hour)
 	all.Trends, errs[3] = i.Trends(ctx, week, 2*hour)

@@ -12,9 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
-var all9 = holdfast.Filter{}
+var all9 = store.Filter{}
 
 func openHealthy(t *testing.T) (*tables, *Inspector) {
 	s := openTables(t)
@@ -25,52 +26,52 @@ func openHealthy(t *testing.T) (*tables, *Inspector) {
 func TestAFilterNarrowsTheList(t *testing.T) {
 	_, i := openHealthy(t)
 	for _, c := range []struct {
-		filter holdfast.Filter
+		filter store.Filter
 		want   []int
 	}{
-		{holdfast.Filter{}, []int{9, 8, 7, 6, 5, 4, 3, 2, 1}},
-		{holdfast.Filter{State: holdfast.Queued}, []int{7, 2, 1}},
-		{holdfast.Filter{State: holdfast.Processing}, []int{3}},
-		{holdfast.Filter{State: holdfast.Complete}, []int{9, 4}},
-		{holdfast.Filter{State: holdfast.Failed}, []int{8, 5}},
-		{holdfast.Filter{State: holdfast.Cancelled}, []int{6}},
-		{holdfast.Filter{DeadLetters: true}, []int{5}},
-		{holdfast.Filter{DeadLetters: true, State: holdfast.Failed, Kind: "mail"}, []int{5}},
-		{holdfast.Filter{DeadLetters: true, State: holdfast.Queued}, nil},
-		{holdfast.Filter{Kind: "report"}, []int{7, 6, 4}},
-		{holdfast.Filter{Queue: "bulk", State: holdfast.Queued}, []int{7}},
-		{holdfast.Filter{Queue: "bulk", Kind: "mail"}, nil},
-		{holdfast.Filter{Queue: "default", Kind: "mail", State: holdfast.Queued}, []int{2, 1}},
-		{holdfast.Filter{Owner: "ann"}, []int{5, 1}},
-		{holdfast.Filter{Owner: "ann", State: holdfast.Failed}, []int{5}},
-		{holdfast.Filter{Tag: "red"}, []int{3, 1}},
-		{holdfast.Filter{Tag: "re"}, nil},
-		{holdfast.Filter{Code: "GW_5XX"}, []int{5, 2}},
-		{holdfast.Filter{Code: "GW_5XX", State: holdfast.Queued}, []int{2}},
-		{holdfast.Filter{Code: "TIMEOUT"}, nil}, // job 3 failed otherwise since
-		{holdfast.Filter{Code: "LOST_WORKER", State: holdfast.Processing}, []int{3}},
-		{holdfast.Filter{Code: "BAD"}, []int{8}}, // job 9 is complete
-		{holdfast.Filter{Code: "BAD", State: holdfast.Complete}, nil},
-		{holdfast.Filter{Fingerprint: "f5"}, []int{5}},
-		{holdfast.Filter{Fingerprint: "f5", Code: "BAD"}, nil},
-		{holdfast.Filter{OlderThan: 8 * time.Second}, []int{2, 1}},
-		{holdfast.Filter{YoungerThan: 2 * time.Second}, []int{9}},
-		{holdfast.Filter{OlderThan: 2 * time.Second, YoungerThan: 5 * time.Second, State: holdfast.Queued}, []int{7}},
-		{holdfast.Filter{Kind: "' OR 1=1 --"}, nil},
-		{holdfast.Filter{Dependency: "gateway"}, []int{9, 8, 5, 3, 2, 1}},
-		{holdfast.Filter{Dependency: "gateway", State: holdfast.Queued}, []int{2, 1}},
-		{holdfast.Filter{Dependency: "gateway", DeadLetters: true}, []int{5}},
-		{holdfast.Filter{Dependency: "printer"}, []int{4}},
-		{holdfast.Filter{Owner: "ann", State: holdfast.Queued}, []int{1}},
-		{holdfast.Filter{Generation: 2}, []int{9}},
-		{holdfast.Filter{Generation: 1}, []int{8, 7, 6, 5, 4, 3, 2, 1}},
-		{holdfast.Filter{Generation: 1, State: holdfast.Queued}, []int{7, 2, 1}},
-		{holdfast.Filter{Generation: 2, DeadLetters: true}, nil},
-		{holdfast.Filter{Redrive: id(101)}, []int{9}},
-		{holdfast.Filter{Redrive: id(101), State: holdfast.Complete, Kind: "mail", Generation: 2}, []int{9}},
-		{holdfast.Filter{Redrive: id(101), State: holdfast.Queued}, nil},
-		{holdfast.Filter{Redrive: id(101), State: holdfast.Processing}, nil},
-		{holdfast.Filter{Redrive: id(102)}, nil},
+		{store.Filter{}, []int{9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		{store.Filter{State: holdfast.Queued}, []int{7, 2, 1}},
+		{store.Filter{State: holdfast.Processing}, []int{3}},
+		{store.Filter{State: holdfast.Complete}, []int{9, 4}},
+		{store.Filter{State: holdfast.Failed}, []int{8, 5}},
+		{store.Filter{State: holdfast.Cancelled}, []int{6}},
+		{store.Filter{DeadLetters: true}, []int{5}},
+		{store.Filter{DeadLetters: true, State: holdfast.Failed, Kind: "mail"}, []int{5}},
+		{store.Filter{DeadLetters: true, State: holdfast.Queued}, nil},
+		{store.Filter{Kind: "report"}, []int{7, 6, 4}},
+		{store.Filter{Queue: "bulk", State: holdfast.Queued}, []int{7}},
+		{store.Filter{Queue: "bulk", Kind: "mail"}, nil},
+		{store.Filter{Queue: "default", Kind: "mail", State: holdfast.Queued}, []int{2, 1}},
+		{store.Filter{Owner: "ann"}, []int{5, 1}},
+		{store.Filter{Owner: "ann", State: holdfast.Failed}, []int{5}},
+		{store.Filter{Tag: "red"}, []int{3, 1}},
+		{store.Filter{Tag: "re"}, nil},
+		{store.Filter{Code: "GW_5XX"}, []int{5, 2}},
+		{store.Filter{Code: "GW_5XX", State: holdfast.Queued}, []int{2}},
+		{store.Filter{Code: "TIMEOUT"}, nil}, // job 3 failed otherwise since
+		{store.Filter{Code: "LOST_WORKER", State: holdfast.Processing}, []int{3}},
+		{store.Filter{Code: "BAD"}, []int{8}}, // job 9 is complete
+		{store.Filter{Code: "BAD", State: holdfast.Complete}, nil},
+		{store.Filter{Fingerprint: "f5"}, []int{5}},
+		{store.Filter{Fingerprint: "f5", Code: "BAD"}, nil},
+		{store.Filter{OlderThan: 8 * time.Second}, []int{2, 1}},
+		{store.Filter{NewerThan: 2 * time.Second}, []int{9}},
+		{store.Filter{OlderThan: 2 * time.Second, NewerThan: 5 * time.Second, State: holdfast.Queued}, []int{7}},
+		{store.Filter{Kind: "' OR 1=1 --"}, nil},
+		{store.Filter{Dependency: "gateway"}, []int{9, 8, 5, 3, 2, 1}},
+		{store.Filter{Dependency: "gateway", State: holdfast.Queued}, []int{2, 1}},
+		{store.Filter{Dependency: "gateway", DeadLetters: true}, []int{5}},
+		{store.Filter{Dependency: "printer"}, []int{4}},
+		{store.Filter{Owner: "ann", State: holdfast.Queued}, []int{1}},
+		{store.Filter{Generation: 2}, []int{9}},
+		{store.Filter{Generation: 1}, []int{8, 7, 6, 5, 4, 3, 2, 1}},
+		{store.Filter{Generation: 1, State: holdfast.Queued}, []int{7, 2, 1}},
+		{store.Filter{Generation: 2, DeadLetters: true}, nil},
+		{store.Filter{Redrive: id(101)}, []int{9}},
+		{store.Filter{Redrive: id(101), State: holdfast.Complete, Kind: "mail", Generation: 2}, []int{9}},
+		{store.Filter{Redrive: id(101), State: holdfast.Queued}, nil},
+		{store.Filter{Redrive: id(101), State: holdfast.Processing}, nil},
+		{store.Filter{Redrive: id(102)}, nil},
 	} {
 		jobs, cursor, err := i.Jobs(t.Context(), c.filter)
 		if err != nil || cursor != "" {
@@ -84,7 +85,7 @@ func TestAFilterNarrowsTheList(t *testing.T) {
 
 func TestPagesCoverTheListOnce(t *testing.T) {
 	_, i := openHealthy(t)
-	for _, filter := range []holdfast.Filter{{}, {State: holdfast.Queued}, {Code: "GW_5XX"}, {State: holdfast.Failed}} {
+	for _, filter := range []store.Filter{{}, {State: holdfast.Queued}, {Code: "GW_5XX"}, {State: holdfast.Failed}} {
 		whole, _, err := i.Jobs(t.Context(), filter)
 		if err != nil {
 			t.Fatal(err)
@@ -111,15 +112,15 @@ func TestPagesCoverTheListOnce(t *testing.T) {
 
 func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	_, i := openHealthy(t)
-	for _, filter := range []holdfast.Filter{
-		{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Cursor: strings.Repeat("A", 22)}, {OlderThan: -1}, {YoungerThan: -1}, {Generation: -1}, {Dependency: "\xff"},
+	for _, filter := range []store.Filter{
+		{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Cursor: strings.Repeat("A", 22)}, {OlderThan: -1}, {NewerThan: -1}, {Generation: -1}, {Dependency: "\xff"},
 		{Kind: "a\x00b"}, {Owner: "\xff"}, {Cursor: strings.Repeat("x", 5000)},
 	} {
 		if _, _, err := i.Jobs(t.Context(), filter); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("%+v was answered with %v", filter, err)
 		}
 	}
-	if jobs, _, err := i.Jobs(t.Context(), holdfast.Filter{Limit: 100000}); err != nil || len(jobs) != 9 {
+	if jobs, _, err := i.Jobs(t.Context(), store.Filter{Limit: 100000}); err != nil || len(jobs) != 9 {
 		t.Errorf("a limit beyond the largest page: %d jobs, %v", len(jobs), err)
 	}
 }
@@ -164,7 +165,7 @@ UPDATE holdfast_attempt SET context = '[1' WHERE job = J2;
 UPDATE holdfast_finished SET result = '{' WHERE job = J4;
 DELETE FROM holdfast_finished WHERE job = J5;
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (2, 0, J4, 0, 0, 0, 0, 1)`))
-	for _, filter := range []holdfast.Filter{{}, {State: holdfast.Queued}, {Tag: "red"}, {Code: "GW_5XX"}} {
+	for _, filter := range []store.Filter{{}, {State: holdfast.Queued}, {Tag: "red"}, {Code: "GW_5XX"}} {
 		jobs, _, err := i.Jobs(t.Context(), filter)
 		if err != nil {
 			t.Fatalf("%+v: %v", filter, err)
@@ -204,8 +205,8 @@ func TestTheHistoryOfAJobIsInOrderAndNamesTheLate(t *testing.T) {
 func TestOnlyHoldsAndWorkersInForceAreListed(t *testing.T) {
 	_, i := openHealthy(t)
 	holds, err := i.Holds(t.Context())
-	want := []holdfast.Hold{
-		{Dependency: "gateway", Source: "breaker", Retries: true, AtMost: 2, Rate: &holdfast.Rate{PerSecond: 0.5, Burst: 10, Level: 5}, Since: noon.Add(-5 * time.Second), Expected: noon.Add(time.Second), Actor: "holdfast", Reason: "half-open"},
+	want := []store.Hold{
+		{Dependency: "gateway", Source: "breaker", Retries: true, AtMost: 2, Rate: &store.Rate{PerSecond: 0.5, Burst: 10, Level: 5}, Since: noon.Add(-5 * time.Second), Expected: noon.Add(time.Second), Actor: "holdfast", Reason: "half-open"},
 		{Kind: "mail", Source: "limit", AtMost: 1, Since: noon.Add(-20 * time.Second), Actor: "holdfast"},
 		{Kind: "report", Source: "operator", Since: noon.Add(-time.Millisecond), Until: noon.Add(time.Millisecond), Actor: "bob"},
 		{Owner: "a*", Source: "limit", AtMost: 4, Since: noon.Add(-time.Millisecond), Actor: "holdfast"},

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // An Inspector reads jobs, their history, error groups, groups, the feed and the integrity of a store. It implements
-// holdfast.Inspector, holdfast.Analyst, and the reading half of holdfast.Grouper and holdfast.Historian. It changes
+// store.Inspector, store.Analyst, and the reading half of store.Grouper and store.Archiver. It changes
 // nothing, and is safe for concurrent use if its Querier is.
 type Inspector struct {
 	q          Querier
@@ -21,8 +22,8 @@ type Inspector struct {
 }
 
 var (
-	_ holdfast.Inspector = (*Inspector)(nil)
-	_ holdfast.Analyst   = (*Inspector)(nil)
+	_ store.Inspector = (*Inspector)(nil)
+	_ store.Analyst   = (*Inspector)(nil)
 )
 
 // New returns the Inspector of a store that speaks the given dialect: SQLite or Postgres.
@@ -72,7 +73,7 @@ func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 
 // Workers lists the worker processes that count as alive. The dependency that was last declared for a kind is shown for
 // all workers of that kind.
-func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
+func (i *Inspector) Workers(ctx context.Context) ([]store.WorkerInfo, error) {
 	depends := map[string]string{}
 	err := i.q.Query(ctx, i.statements["inspect_kinds"], nil, func(r Row) error {
 		depends[r.Text(0)] = r.Text(1)
@@ -81,9 +82,9 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	var workers []holdfast.Presence
+	var workers []store.WorkerInfo
 	err = i.current(ctx, "inspect_workers", func(r Row) error {
-		worker := holdfast.Presence{
+		worker := store.WorkerInfo{
 			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
 			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6), Version: r.Text(7),
 			Codes: r.Text(8), Policy: r.Int(9), Misses: r.Text(10),
@@ -104,10 +105,10 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 
 // Counts returns how many jobs are in each state, by queue and kind. A queued job is due if a worker could claim it
 // now, holds aside.
-func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
-	var counts []holdfast.Count
+func (i *Inspector) Counts(ctx context.Context) ([]store.Count, error) {
+	var counts []store.Count
 	err := i.whole(ctx, i.statements["inspect_counts"], nil, func(r Row) error {
-		counts = append(counts, holdfast.Count{
+		counts = append(counts, store.Count{
 			Queue: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Due: r.Bool(3), Jobs: r.Int(4), Oldest: r.Time(5),
 		})
 		return nil
@@ -135,5 +136,5 @@ func notFound(id holdfast.ID) error {
 }
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

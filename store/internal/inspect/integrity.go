@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -17,10 +17,10 @@ const (
 	maxFindings = "100"
 )
 
-// Audit runs the integrity check: it returns the rows that break a rule, at most a hundred for each rule. A healthy
+// CheckIntegrity runs the integrity check: it returns the rows that break a rule, at most a hundred for each rule. A healthy
 // store has no findings, also while it is in use.
-func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
-	var all []holdfast.Finding
+func (i *Inspector) CheckIntegrity(ctx context.Context) ([]store.Finding, error) {
+	var all []store.Finding
 	for _, name := range slices.Sorted(maps.Keys(i.statements)) {
 		rule, overdue := strings.CutPrefix(name, "overdue: ")
 		if !overdue {
@@ -40,7 +40,7 @@ func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
 }
 
 // checkRule checks one rule.
-func (i *Inspector) checkRule(ctx context.Context, rule, text string, overdue bool) ([]holdfast.Finding, error) {
+func (i *Inspector) checkRule(ctx context.Context, rule, text string, overdue bool) ([]store.Finding, error) {
 	if !strings.Contains(text, "$1") {
 		return i.runCheck(ctx, rule, text, nil)
 	}
@@ -51,11 +51,11 @@ func (i *Inspector) checkRule(ctx context.Context, rule, text string, overdue bo
 		return nil, err
 	}
 	again, err := i.runTimedCheck(ctx, rule, text, overdue)
-	return slices.DeleteFunc(again, func(f holdfast.Finding) bool { return !slices.Contains(first, f) }), err
+	return slices.DeleteFunc(again, func(f store.Finding) bool { return !slices.Contains(first, f) }), err
 }
 
 // runTimedCheck runs the statement of a rule about time.
-func (i *Inspector) runTimedCheck(ctx context.Context, rule, text string, overdue bool) ([]holdfast.Finding, error) {
+func (i *Inspector) runTimedCheck(ctx context.Context, rule, text string, overdue bool) ([]store.Finding, error) {
 	now, err := i.q.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -67,11 +67,11 @@ func (i *Inspector) runTimedCheck(ctx context.Context, rule, text string, overdu
 }
 
 // runCheck runs the statement of one rule.
-func (i *Inspector) runCheck(ctx context.Context, rule, text string, args []any) ([]holdfast.Finding, error) {
-	var findings []holdfast.Finding
+func (i *Inspector) runCheck(ctx context.Context, rule, text string, args []any) ([]store.Finding, error) {
+	var findings []store.Finding
 	text = "WITH job_rows AS (" + i.statements["audit_job_rows"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + maxFindings
 	err := i.whole(ctx, text, args, func(r Row) error {
-		finding := holdfast.Finding{Rule: rule, Job: r.Text(1), Detail: r.Text(2)}
+		finding := store.Finding{Rule: rule, Job: r.Text(1), Detail: r.Text(2)}
 		if !r.Null(0) {
 			finding.Job = r.ID(0).String()
 		}

@@ -101,7 +101,7 @@ func askedOnBoth(t *testing.T, each func(t *testing.T, check func(script string)
 			run(begin)
 			defer run(undo)
 			plant(script)
-			findings, err := i.Audit(t.Context())
+			findings, err := i.CheckIntegrity(t.Context())
 			if err != nil {
 				t.Fatalf("after %q the integrity check failed: %v", script, err)
 			}
@@ -146,7 +146,7 @@ func TestEventsWithoutNumbersAreNeitherReadNorConcluded(t *testing.T) {
 	if feed, err := i.Feed(t.Context(), 18, 5); err != nil || len(feed.Events) != 0 || feed.Head != 18 {
 		t.Errorf("%+v, error %v", feed, err)
 	}
-	if findings, err := i.Audit(t.Context()); err != nil || len(findings) != 0 {
+	if findings, err := i.CheckIntegrity(t.Context()); err != nil || len(findings) != 0 {
 		t.Errorf("findings %v, error %v", findings, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestEventsWithoutNumbersAreNeitherReadNorConcluded(t *testing.T) {
 func TestTheFirstLineThatDoesNotFitIsNamed(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		plant("UPDATE holdfast_event SET actor = 'eve' WHERE id > 1")
-		findings, err := i.Audit(t.Context())
+		findings, err := i.CheckIntegrity(t.Context())
 		if err != nil || len(findings) != 1 || findings[0].Job != "chain at link 2" {
 			t.Errorf("findings %v, error %v", findings, err)
 		}

@@ -58,7 +58,7 @@ var proven = []string{"the database file is not damaged"}
 func TestAHealthyStoreHasNoFindings(t *testing.T) {
 	s := openTables(t)
 	s.plant(script(healthy))
-	findings, err := New(s, SQLite).Audit(t.Context())
+	findings, err := New(s, SQLite).CheckIntegrity(t.Context())
 	if err != nil || len(findings) != 0 {
 		t.Fatalf("findings %v, error %v", findings, err)
 	}
@@ -79,7 +79,7 @@ func TestWhatHoldsDoToAHealthyStoreIsNoFinding(t *testing.T) {
 		s := openTables(t)
 		s.plant(script(healthy))
 		s.plant(script(planted))
-		if findings, err := New(s, SQLite).Audit(t.Context()); err != nil || len(findings) != 0 {
+		if findings, err := New(s, SQLite).CheckIntegrity(t.Context()); err != nil || len(findings) != 0 {
 			t.Errorf("after %q: findings %v, error %v", planted, findings, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 			s := openTables(t)
 			s.plant(script(healthy))
 			s.plant(script(damage))
-			findings, err := New(s, SQLite).Audit(t.Context())
+			findings, err := New(s, SQLite).CheckIntegrity(t.Context())
 			if err != nil {
 				t.Errorf("after %q the integrity check failed: %v", damage, err)
 			}
@@ -134,7 +134,7 @@ INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, worker, code) VALUES (J2, 2, 1, 0, 0, 1, NOON - 100, 'failed', 'w1', 'JOB_EXPIRED');
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at, why) VALUES (J7, 1, 1, 'w1', NOON - 100, NOON - 100, 'queued', 'interrupt', NOON - 100, 'its worker went silent before it started');
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 5, J7, 1, 0, 0, 1, 1, NOON - 100)`))
-	findings, err := New(s, SQLite).Audit(t.Context())
+	findings, err := New(s, SQLite).CheckIntegrity(t.Context())
 	if err != nil || len(findings) != 0 {
 		t.Fatalf("findings %v, error %v", findings, err)
 	}

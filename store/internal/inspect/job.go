@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
 )
 
 // errFull ends the reading of a page that is large enough.
@@ -67,7 +68,7 @@ func readJob(r Row) holdfast.Job {
 		ID: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Args: readable(r.Text(3)), Priority: int16(r.Int(4)), Owner: r.Text(5), Tags: r.Texts(6),
 		MaxAttempts: r.Int(7), UniqueKey: r.Text(8), IdempotencyKey: r.Text(9), CreatedAt: r.Time(10), RunAt: r.Time(37), ExpireAt: r.Time(11),
 
-		State: holdfast.State(r.Text(12)), DueAt: r.Time(13), Token: r.Int(14), Failures: r.Int(15), Crashes: r.Int(16), Interrupts: r.Int(17), Generation: r.Int(18),
+		State: holdfast.State(r.Text(12)), DueAt: r.Time(13), Token: r.Int(14), Failures: r.Int(15), Crashes: r.Int(16), Releases: r.Int(17), Generation: r.Int(18),
 
 		Dependency: r.Text(38), RetryWithin: time.Duration(r.Int(39)) * time.Microsecond,
 
@@ -107,7 +108,7 @@ func readFailure(r Row, from int) *holdfast.Failure {
 // readable returns stored JSON. A text that is not JSON, or is larger than a store accepts, is damaged: its beginning
 // is returned as a JSON string, so that the job can still be encoded as JSON.
 func readable(text string) json.RawMessage {
-	if len(text) <= holdfast.MaxArgs && json.Valid([]byte(text)) {
+	if len(text) <= check.MaxArgs && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
 	const enough = 1000

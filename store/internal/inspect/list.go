@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 // Jobs lists the matching jobs, newest first. The cursor leads to the next page and is empty on the last. A page ends
 // before its limit if its jobs have about 8 MiB. If the filter bounds how many rows are read, the cursor may also lead
 // on from where reading stopped.
-func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
-	after, err := check(&f)
+func (i *Inspector) Jobs(ctx context.Context, f store.Filter) ([]holdfast.Job, string, error) {
+	after, err := checkFilter(&f)
 	if err != nil {
 		return nil, "", err
 	}
@@ -35,7 +36,7 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	// One job more than the page shows whether there is another page.
 	p := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
 	var pick query
-	if f.Look > 0 {
+	if f.MaxScan > 0 {
 		pick, err = i.boundedQuery(ctx, p)
 	} else {
 		pick = p.pick()
@@ -61,8 +62,8 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 // cursorTo returns the cursor that leads to jobs older than this one.
 func cursorTo(id holdfast.ID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// check refuses a filter that makes no sense, fills in its limit, and returns the job that its cursor names.
-func check(f *holdfast.Filter) (after holdfast.ID, err error) {
+// checkFilter refuses a filter that makes no sense, fills in its limit, and returns the job that its cursor names.
+func checkFilter(f *store.Filter) (after holdfast.ID, err error) {
 	switch f.State {
 	case "", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled:
 	default:
@@ -71,14 +72,14 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	if f.Limit, err = pageSize(f.Limit, "jobs"); err != nil {
 		return after, err
 	}
-	if f.OlderThan < 0 || f.YoungerThan < 0 {
+	if f.OlderThan < 0 || f.NewerThan < 0 {
 		return after, invalid("an age below zero: give a positive duration")
 	}
 	if f.Generation < 0 || f.Generation > math.MaxInt32 {
 		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
 	}
-	if f.Look < 0 {
-		return after, invalid("look %d: give the largest number of jobs to read, or 0 for no limit", f.Look)
+	if f.MaxScan < 0 {
+		return after, invalid("look %d: give the largest number of jobs to read, or 0 for no limit", f.MaxScan)
 	}
 	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Worker} {
 		if err := isText(text); err != nil {
@@ -101,7 +102,7 @@ type query struct {
 // arguments.
 type picker struct {
 	dialect string
-	filter  holdfast.Filter
+	filter  store.Filter
 	after   holdfast.ID
 	floor   holdfast.ID // jobs with lower ids are not read
 	now     time.Time
@@ -330,8 +331,8 @@ func (p *picker) factConditions() []string {
 	if p.filter.OlderThan > 0 {
 		where = append(where, "j.created_at <= "+p.bind(p.now.Add(-p.filter.OlderThan)))
 	}
-	if p.filter.YoungerThan > 0 {
-		where = append(where, "j.created_at > "+p.bind(p.now.Add(-p.filter.YoungerThan)))
+	if p.filter.NewerThan > 0 {
+		where = append(where, "j.created_at > "+p.bind(p.now.Add(-p.filter.NewerThan)))
 	}
 	return where
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -60,10 +61,10 @@ func TestPostgresAcceptsEveryStatement(t *testing.T) {
 	}
 	cursor := "AQAAAAAAcACAAAAAAAAAAQ"
 	for _, state := range []holdfast.State{"", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
-		for _, f := range []holdfast.Filter{
-			{}, {Kind: "k", Queue: "q"}, {Owner: "o", Tag: "t"}, {Code: "C"}, {Fingerprint: "f", Code: "C", Kind: "k"}, {OlderThan: 1, YoungerThan: 1}, {DeadLetters: true},
+		for _, f := range []store.Filter{
+			{}, {Kind: "k", Queue: "q"}, {Owner: "o", Tag: "t"}, {Code: "C"}, {Fingerprint: "f", Code: "C", Kind: "k"}, {OlderThan: 1, NewerThan: 1}, {DeadLetters: true},
 			{Dependency: "d"}, {Generation: 2}, {Redrive: id(1)}, {Group: id(1)}, {Group: id(1), Redrive: id(1), Generation: 1, Owner: "o", Cursor: cursor}, {Redrive: id(1), Generation: 1, Dependency: "d", Owner: "o", Tag: "t", Code: "C", Cursor: cursor},
-			{Kind: "k", Queue: "q", Owner: "o", Tag: "t", Code: "C", Fingerprint: "f", OlderThan: 1, YoungerThan: 1, Cursor: cursor, Limit: 7},
+			{Kind: "k", Queue: "q", Owner: "o", Tag: "t", Code: "C", Fingerprint: "f", OlderThan: 1, NewerThan: 1, Cursor: cursor, Limit: 7},
 		} {
 			f.State = state
 			_, _, err := i.Jobs(t.Context(), f)
@@ -84,22 +85,22 @@ func TestPostgresAcceptsEveryStatement(t *testing.T) {
 	ask("records", err)
 	_, err = i.Workers(t.Context())
 	ask("workers", err)
-	_, err = i.Audit(t.Context())
+	_, err = i.CheckIntegrity(t.Context())
 	ask("audit", err)
 }
 
 func askTheAnalyst(t *testing.T, i *Inspector, ask func(string, error)) {
-	for _, h := range []holdfast.Hold{{Queue: "q"}, {Kind: "k*"}, {Owner: "o*", Retries: true}, {Dependency: "d"}, {Dependency: "d*"}, {Tag: "t"}} {
-		_, err := i.Behind(t.Context(), h)
+	for _, h := range []store.Hold{{Queue: "q"}, {Kind: "k*"}, {Owner: "o*", Retries: true}, {Dependency: "d"}, {Dependency: "d*"}, {Tag: "t"}} {
+		_, err := i.CountHeld(t.Context(), h)
 		ask("behind", err)
 	}
-	for _, f := range []holdfast.ErrorFilter{{}, {Fingerprint: "f", Status: holdfast.Open, Code: "C", Kind: "k", Cursor: "AAAAAAAAAABm"}} {
+	for _, f := range []store.ErrorFilter{{}, {Fingerprint: "f", Status: store.StatusOpen, Code: "C", Kind: "k", Cursor: "AAAAAAAAAABm"}} {
 		_, _, err := i.ErrorGroups(t.Context(), f)
 		ask("error groups", err)
 	}
-	ask("tallies", i.addCounts(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
+	ask("tallies", i.addCounts(t.Context(), []store.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
 	_, err := i.Events(t.Context(), "breaker/gateway", 5)
 	ask("events", err)
-	_, err = i.Experience(t.Context(), time.Hour)
+	_, err = i.RetryStats(t.Context(), time.Hour)
 	ask("experience", err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty
 // on the last.
-func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) ([]holdfast.Tombstone, string, error) {
+func (i *Inspector) Tombstones(ctx context.Context, f store.TombstoneFilter) ([]store.Tombstone, string, error) {
 	limit, err := pageSize(f.Limit, "tombstones")
 	if err == nil {
 		err = isText(f.Kind)
@@ -44,11 +45,11 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC()
 		where = append(where, "(s.purged_at, s.job) < ("+p.bind(at)+", "+p.bind(holdfast.ID(raw[8:]))+")")
 	}
-	var tombstones []holdfast.Tombstone
+	var tombstones []store.Tombstone
 	text := "SELECT s.job, s.kind, s.queue, s.owner, s.group_id, s.group_state, s.state, s.code, s.finished_at, s.purged_at, s.rule FROM holdfast_tombstone s WHERE " +
 		strings.Join(where, " AND ") + " ORDER BY s.purged_at DESC, s.job DESC LIMIT " + p.bind(limit+1)
 	err = i.q.Query(ctx, text, p.args, func(r Row) error {
-		tombstones = append(tombstones, holdfast.Tombstone{
+		tombstones = append(tombstones, store.Tombstone{
 			Job: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Owner: r.Text(3), Group: r.ID(4), GroupState: holdfast.GroupState(r.Text(5)),
 			State: holdfast.State(r.Text(6)), Code: r.Text(7), FinishedAt: r.Time(8), PurgedAt: r.Time(9), Rule: r.Text(10),
 		})
@@ -64,20 +65,20 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 }
 
 // PurgeCounts returns how many jobs were ever purged, by rule, kind, state and code.
-func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
-	var counts []holdfast.PurgeCount
+func (i *Inspector) PurgeCounts(ctx context.Context) ([]store.PurgeCount, error) {
+	var counts []store.PurgeCount
 	err := i.whole(ctx, i.statements["inspect_purge_counts"], nil, func(r Row) error {
-		counts = append(counts, holdfast.PurgeCount{Rule: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Code: r.Text(3), Jobs: r.Int(4), Last: r.Time(5)})
+		counts = append(counts, store.PurgeCount{Rule: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Code: r.Text(3), Jobs: r.Int(4), Last: r.Time(5)})
 		return nil
 	})
-	slices.SortFunc(counts, func(a, b holdfast.PurgeCount) int {
+	slices.SortFunc(counts, func(a, b store.PurgeCount) int {
 		return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Kind, b.Kind), cmp.Compare(a.State, b.State), strings.Compare(a.Code, b.Code))
 	})
 	return counts, err
 }
 
 // Artifacts returns the artifacts of a job, by name, or all artifacts whose time is over, the longest overdue first.
-func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
+func (i *Inspector) Artifacts(ctx context.Context, f store.ArtifactFilter) ([]store.Artifact, error) {
 	if f.Job.IsZero() != f.Due {
 		return nil, invalid("artifacts of a job, or artifacts that are due: ask for exactly one of them")
 	}
@@ -96,13 +97,13 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 		}
 		name, of = "inspect_due_artifacts", now
 	}
-	var artifacts []holdfast.Artifact
+	var artifacts []store.Artifact
 	err := i.q.Query(ctx, i.statements[name], []any{of, limit}, func(r Row) error {
-		artifacts = append(artifacts, holdfast.Artifact{Job: r.ID(0), Name: r.Text(1), Ref: r.Text(2), Size: int64(r.Int(3)), CreatedAt: r.Time(4), ExpireAt: r.Time(5), ExpiredAt: r.Time(6)})
+		artifacts = append(artifacts, store.Artifact{Job: r.ID(0), Name: r.Text(1), Ref: r.Text(2), Size: int64(r.Int(3)), CreatedAt: r.Time(4), ExpireAt: r.Time(5), ExpiredAt: r.Time(6)})
 		return nil
 	})
 	if !f.Due { // sorted here and not in the statement: databases disagree on the order of texts
-		slices.SortFunc(artifacts, func(a, b holdfast.Artifact) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(artifacts, func(a, b store.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return artifacts, err
 }
@@ -111,7 +112,7 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 func (i *Inspector) notFoundOrPurged(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
 	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {
-		answer = &holdfast.Error{Kind: holdfast.ErrPurged, Job: id, Message: fmt.Sprintf("job %s was purged on %s by the rule %q: only its tombstone is left",
+		answer = &holdfast.Error{Err: holdfast.ErrPurged, Job: id, Message: fmt.Sprintf("job %s was purged on %s by the rule %q: only its tombstone is left",
 			id, r.Time(0).Format("2006-01-02 15:04:05 UTC"), r.Text(1))}
 		return nil
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
@@ -15,7 +15,7 @@ import (
 const trendsBack = 8 * day
 
 // Trends returns the results of attempts over time. A step that lies partly within the duration is returned whole.
-func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
+func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]store.Trend, error) {
 	if within <= 0 || within > trendsBack {
 		return nil, invalid("trends within %v: give a duration of up to 8 days (192h)", within)
 	}
@@ -28,30 +28,30 @@ func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]h
 		return nil, err
 	}
 	since := sqltext.StepOf(now.Add(-within), step)
-	var trends []holdfast.Trend
+	var trends []store.Trend
 	if step%hour == 0 {
 		hourly, failed := i.hourlyTrends(ctx, since, now)
 		trends, err = steps(hourly, step), failed
 	} else {
 		trends, err = i.readTrends(ctx, since, now, step)
 	}
-	slices.SortFunc(trends, func(a, b holdfast.Trend) int { // sorted here: databases disagree on the order of texts
+	slices.SortFunc(trends, func(a, b store.Trend) int { // sorted here: databases disagree on the order of texts
 		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
 	})
 	return trends, err
 }
 
 // readTrends reads the results of attempts between two instants.
-func (i *Inspector) readTrends(ctx context.Context, from, to time.Time, step time.Duration) (trends []holdfast.Trend, err error) {
+func (i *Inspector) readTrends(ctx context.Context, from, to time.Time, step time.Duration) (trends []store.Trend, err error) {
 	err = i.q.Query(ctx, i.statements["inspect_trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
-		trends = append(trends, holdfast.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
+		trends = append(trends, store.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
 		return nil
 	})
 	return trends, err
 }
 
 // steps adds hours up to longer steps.
-func steps(hourly []holdfast.Trend, step time.Duration) (trends []holdfast.Trend) {
+func steps(hourly []store.Trend, step time.Duration) (trends []store.Trend) {
 	type place struct {
 		at    time.Time
 		queue string

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Lane is where ready jobs of one queue, kind, owner and dependency wait.
@@ -43,7 +43,7 @@ func (l *Lane) name(scope string) string {
 // Valves are the holds in force at one moment, and how many jobs they still let through. A Valves is not safe for
 // concurrent use.
 type Valves struct {
-	closed []holdfast.Hold
+	closed []store.Hold
 	caps   []valve
 	tags   map[string]bool
 
@@ -54,17 +54,17 @@ type Valves struct {
 
 // A valve is a hold that lets some jobs through: a number in all, or a number for each name that its pattern covers.
 type valve struct {
-	hold  holdfast.Hold
+	hold  store.Hold
 	scope string
 	each  bool
 	left  map[string]float64 // how many more pass, by name; a name that is missing has not used any
 }
 
 // NewValves returns the valves of the holds that are in force. Rates must have their level of this moment.
-func NewValves(holds []holdfast.Hold, now time.Time) *Valves {
+func NewValves(holds []store.Hold, now time.Time) *Valves {
 	v := &Valves{tags: map[string]bool{}}
 	for _, h := range holds {
-		scope, name := h.On()
+		scope, name := h.Scope()
 		switch {
 		case !h.Until.IsZero() && !h.Until.After(now):
 		case scope == "tag":
@@ -79,7 +79,7 @@ func NewValves(holds []holdfast.Hold, now time.Time) *Valves {
 }
 
 // Level returns the level of a rate limit since after it was r.Level.
-func Level(r holdfast.Rate, since time.Duration) float64 {
+func Level(r store.Rate, since time.Duration) float64 {
 	return min(r.Burst, r.Level+max(0, since.Seconds())*r.PerSecond)
 }
 
@@ -93,8 +93,8 @@ func (v *Valves) Bound(slots int, busy map[string]int) {
 
 // Open reports whether no hold closes a line.
 func (v *Valves) Open(l *Lane, retries bool) bool {
-	return !slices.ContainsFunc(v.closed, func(h holdfast.Hold) bool {
-		scope, _ := h.On()
+	return !slices.ContainsFunc(v.closed, func(h store.Hold) bool {
+		scope, _ := h.Scope()
 		return (retries || !h.Retries) && h.Covers(l.name(scope))
 	})
 }
@@ -201,7 +201,7 @@ func (v *Valves) take(l *Lane, retries bool, jobs int) {
 }
 
 // Spend returns how many tokens the taken jobs cost, for each rate limit, as negative deposits.
-func (v *Valves) Spend(taken []Share) (spent []holdfast.Deposit) {
+func (v *Valves) Spend(taken []Share) (spent []store.Deposit) {
 	for i := range v.caps {
 		c := &v.caps[i]
 		if c.hold.Rate == nil {
@@ -214,7 +214,7 @@ func (v *Valves) Spend(taken []Share) (spent []holdfast.Deposit) {
 			}
 		}
 		if n > 0 {
-			spent = append(spent, holdfast.Deposit{Hold: c.hold, Tokens: -float64(n)})
+			spent = append(spent, store.Deposit{Hold: c.hold, Tokens: -float64(n)})
 		}
 	}
 	return spent

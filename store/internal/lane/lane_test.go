@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
@@ -34,26 +35,26 @@ func total(shares []Share) (n int) {
 func TestAHoldClosesWhatItNamesAndNothingElse(t *testing.T) {
 	l := &Lane{ID: 1, Queue: "mail", Kind: "send", Owner: "acme", Dependency: "smtp"}
 	for _, c := range []struct {
-		hold           holdfast.Hold
+		hold           store.Hold
 		first, retries bool
 	}{
-		{holdfast.Hold{Queue: "mail"}, false, false},
-		{holdfast.Hold{Queue: "mai"}, true, true},
-		{holdfast.Hold{Queue: "ma*"}, false, false},
-		{holdfast.Hold{Kind: "send"}, false, false},
-		{holdfast.Hold{Owner: "acme"}, false, false},
-		{holdfast.Hold{Owner: "*"}, false, false},
-		{holdfast.Hold{Dependency: "smtp", Retries: true}, true, false},
-		{holdfast.Hold{Dependency: "smtp", Until: noon}, true, true},
-		{holdfast.Hold{Dependency: "smtp", Until: noon.Add(1)}, false, false},
-		{holdfast.Hold{Dependency: "smtp", AtMost: 1}, true, true},
+		{store.Hold{Queue: "mail"}, false, false},
+		{store.Hold{Queue: "mai"}, true, true},
+		{store.Hold{Queue: "ma*"}, false, false},
+		{store.Hold{Kind: "send"}, false, false},
+		{store.Hold{Owner: "acme"}, false, false},
+		{store.Hold{Owner: "*"}, false, false},
+		{store.Hold{Dependency: "smtp", Retries: true}, true, false},
+		{store.Hold{Dependency: "smtp", Until: noon}, true, true},
+		{store.Hold{Dependency: "smtp", Until: noon.Add(1)}, false, false},
+		{store.Hold{Dependency: "smtp", AtMost: 1}, true, true},
 	} {
-		v := NewValves([]holdfast.Hold{c.hold}, noon)
+		v := NewValves([]store.Hold{c.hold}, noon)
 		if first, retries := v.Open(l, false), v.Open(l, true); first != c.first || retries != c.retries {
 			t.Errorf("%+v: first attempts open %v, retries open %v", c.hold, first, retries)
 		}
 	}
-	nobody := NewValves([]holdfast.Hold{{Owner: "*"}}, noon)
+	nobody := NewValves([]store.Hold{{Owner: "*"}}, noon)
 	if !nobody.Open(&Lane{ID: 2, Queue: "mail", Kind: "send"}, false) {
 		t.Error("a hold on every owner holds the jobs of no owner")
 	}
@@ -61,7 +62,7 @@ func TestAHoldClosesWhatItNamesAndNothingElse(t *testing.T) {
 
 func TestALimitCountsProcessingJobs(t *testing.T) {
 	a, b := &Lane{ID: 1, Queue: "q", Kind: "k", Dependency: "gw"}, &Lane{ID: 2, Queue: "q", Kind: "other", Dependency: "gw"}
-	v := NewValves([]holdfast.Hold{{Dependency: "gw", AtMost: 5}}, noon)
+	v := NewValves([]store.Hold{{Dependency: "gw", AtMost: 5}}, noon)
 	v.Live(a, false, 2)
 	v.Live(b, true, 1)
 	shares, _ := new(Turns).Pick([]Head{head(a, false, 10), head(b, false, 10)}, v, Order{Jobs: 10})
@@ -72,7 +73,7 @@ func TestALimitCountsProcessingJobs(t *testing.T) {
 
 func TestAPatternLimitsEachNameByItself(t *testing.T) {
 	a, b := &Lane{ID: 1, Owner: "a"}, &Lane{ID: 2, Owner: "b"}
-	v := NewValves([]holdfast.Hold{{Owner: "*", AtMost: 2}}, noon)
+	v := NewValves([]store.Hold{{Owner: "*", AtMost: 2}}, noon)
 	v.Live(a, false, 1)
 	shares, _ := new(Turns).Pick([]Head{head(a, false, 10), head(b, false, 10)}, v, Order{Jobs: 10})
 	if len(shares) != 2 || shares[0].Jobs != 1 || shares[1].Jobs != 2 {
@@ -82,8 +83,8 @@ func TestAPatternLimitsEachNameByItself(t *testing.T) {
 
 func TestABucketGivesItsTokensAndNoMore(t *testing.T) {
 	l := &Lane{ID: 1, Dependency: "gw"}
-	hold := holdfast.Hold{Dependency: "gw", Rate: &holdfast.Rate{PerSecond: 1, Burst: 5, Level: 2.9}}
-	v := NewValves([]holdfast.Hold{hold}, noon)
+	hold := store.Hold{Dependency: "gw", Rate: &store.Rate{PerSecond: 1, Burst: 5, Level: 2.9}}
+	v := NewValves([]store.Hold{hold}, noon)
 	shares, _ := new(Turns).Pick([]Head{head(l, false, 10)}, v, Order{Jobs: 10})
 	if total(shares) != 2 {
 		t.Errorf("%d were taken from a bucket of 2.9", total(shares))
@@ -196,7 +197,7 @@ func TestAPickIsFairAndWithinEveryCap(t *testing.T) {
 			waiting[owner] = n
 		}
 		live := rapid.IntRange(0, 4).Draw(t, "live")
-		v := NewValves([]holdfast.Hold{{Dependency: "gw", AtMost: limit}}, noon)
+		v := NewValves([]store.Hold{{Dependency: "gw", AtMost: limit}}, noon)
 		v.Live(heads[0].Lane, false, live)
 		shares, _ := new(Turns).Pick(heads, v, Order{Jobs: jobs})
 		got, all := map[string]int{}, 0

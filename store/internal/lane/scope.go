@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Scope is the lanes from which a claim may take: those of its queues and kinds.
@@ -21,9 +22,9 @@ const fewKinds = 8
 
 // NewScope returns the scope of a claim. A claim that names neither queues nor kinds is refused: it would take every
 // job there is.
-func NewScope(c holdfast.Claim) (*Scope, error) {
+func NewScope(c store.Claim) (*Scope, error) {
 	if len(c.Queues) == 0 && len(c.Kinds) == 0 {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a claim without queues and without kinds: name the queues to claim from, the kinds the worker handles, or both"}
+		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a claim without queues and without kinds: name the queues to claim from, the kinds the worker handles, or both"}
 	}
 	s := &Scope{Queues: distinct(c.Queues), Kinds: distinct(c.Kinds)}
 	s.key = strings.Join(s.Queues, "\x00") + "\x00\x00" + strings.Join(s.Kinds, "\x00")

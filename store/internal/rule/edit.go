@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Revision is a job's facts after an edit or a redrive, and the reason and former values for its event.
@@ -24,13 +26,13 @@ type Revision struct {
 
 // Edit returns what an edit makes of a job, or why it is refused. job is the current job, read under locks that keep it
 // unchanged, and args are its stored arguments.
-func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision, err error) {
+func Edit(job *holdfast.Job, args json.RawMessage, e *store.Edit) (r Revision, err error) {
 	switch {
 	case job.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
 		return r, conflict(job.ID, "is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again")
 	case job.State != holdfast.Queued && job.State != holdfast.Failed:
 		return r, conflict(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
-	case e.Seen != "" && e.Seen != job.Digest():
+	case e.IfDigest != "" && e.IfDigest != job.Digest():
 		return r, conflict(job.ID, "has changed since it was read: read it again and repeat the edit")
 	case (e.Patch != nil || e.Args != nil || e.Queue != nil) && (&holdfast.Draft{Kind: job.Kind, Queue: job.Queue, Owner: job.Owner}).Reserved() != nil:
 		return r, conflict(job.ID, "is a delivery: its content and its queue cannot be changed")
@@ -84,7 +86,7 @@ func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision
 
 // Redrive returns what a redrive makes of a job in a queue, or why it cannot take the job. args are needed only if they are
 // patched. A discard changes no facts. A job that is not discarded also needs its unique key, see [KeyHeld].
-func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now time.Time) (v Revision, err error) {
+func Redrive(j Job, queue string, args json.RawMessage, r *store.Redrive, now time.Time) (v Revision, err error) {
 	if !j.DeadLetter() {
 		return v, conflict(j.ID, "is not a dead letter: leave it out")
 	}
@@ -118,7 +120,7 @@ func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now
 }
 
 // RedriveReason returns the reason of a redrive's events, without the changes to a single job.
-func RedriveReason(r *holdfast.Redrive) string {
+func RedriveReason(r *store.Redrive) string {
 	if r.Reason == "" {
 		return r.ID.String()
 	}
@@ -159,8 +161,8 @@ func patch(job holdfast.ID, args, change json.RawMessage) (json.RawMessage, erro
 		return nil, conflict(job, "has arguments that cannot be read, so they cannot be patched: run holdfast doctor")
 	}
 	patched := Merge(args, change)
-	if len(patched) > holdfast.MaxArgs {
-		return nil, conflict(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), holdfast.MaxArgs)
+	if len(patched) > check.MaxArgs {
+		return nil, conflict(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), check.MaxArgs)
 	}
 	return patched, nil
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // An ErrorGroup is what a store has read of an error group after attempts have failed with it.
 type ErrorGroup struct {
-	Status     holdfast.Status
+	Status     store.Status
 	Failures   int       // including the new ones
 	Until      time.Time // ignored until then; zero: no time limit
 	UntilCount int       // ignored until it has this many failures; 0: no such limit
@@ -19,11 +19,11 @@ type ErrorGroup struct {
 
 // Turns reports whether new failures could change the status of a group with this status. A store need not read groups with
 // another status.
-func Turns(s holdfast.Status) bool { return s == holdfast.Resolved || s == holdfast.Ignored }
+func Turns(s store.Status) bool { return s == store.StatusResolved || s == store.StatusIgnored }
 
 // A Turn is a change of an error group's status, with the name and the reason of its event.
 type Turn struct {
-	Status holdfast.Status
+	Status store.Status
 	Event  string
 	Reason string
 }
@@ -32,14 +32,14 @@ type Turn struct {
 // ignored one is open again when its time or its number of failures is reached. The zero Turn changes nothing.
 func (g ErrorGroup) Turn(now time.Time, versions []string) Turn {
 	switch {
-	case g.Status == holdfast.Resolved && g.ResolvedIn == "":
-		return Turn{holdfast.Regressed, "regressed", "it failed again after it was resolved"}
-	case g.Status == holdfast.Resolved && slices.Contains(versions, g.ResolvedIn):
-		return Turn{holdfast.Regressed, "regressed", "it failed again after it was resolved in version " + g.ResolvedIn}
-	case g.Status == holdfast.Ignored && !g.Until.IsZero() && !g.Until.After(now):
-		return Turn{holdfast.Open, "open again", "it was ignored until " + g.Until.UTC().Format(time.RFC3339)}
-	case g.Status == holdfast.Ignored && g.UntilCount > 0 && g.Failures >= g.UntilCount:
-		return Turn{holdfast.Open, "open again", fmt.Sprintf("it was ignored until it had %d failures", g.UntilCount)}
+	case g.Status == store.StatusResolved && g.ResolvedIn == "":
+		return Turn{store.StatusRegressed, "regressed", "it failed again after it was resolved"}
+	case g.Status == store.StatusResolved && slices.Contains(versions, g.ResolvedIn):
+		return Turn{store.StatusRegressed, "regressed", "it failed again after it was resolved in version " + g.ResolvedIn}
+	case g.Status == store.StatusIgnored && !g.Until.IsZero() && !g.Until.After(now):
+		return Turn{store.StatusOpen, "open again", "it was ignored until " + g.Until.UTC().Format(time.RFC3339)}
+	case g.Status == store.StatusIgnored && g.UntilCount > 0 && g.Failures >= g.UntilCount:
+		return Turn{store.StatusOpen, "open again", fmt.Sprintf("it was ignored until it had %d failures", g.UntilCount)}
 	}
 	return Turn{}
 }

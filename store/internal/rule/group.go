@@ -11,14 +11,14 @@ import (
 // Group validates a group and sets its defaults.
 func Group(g *holdfast.Group) error {
 	if err := g.Prepare(); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
 	}
 	return nil
 }
 
 // Sealed refuses a new member of a sealed group.
 func Sealed(group holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict,
+	return &holdfast.Error{Err: holdfast.ErrConflict,
 		Message: fmt.Sprintf("group %v is sealed: it takes no more members; seal it later, or make another group", group)}
 }
 
@@ -32,16 +32,16 @@ func CancelGroup(group holdfast.ID, state holdfast.GroupState) error {
 	if !state.Settled() {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v is %s already: there is nothing to cancel", group, state)}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("group %v is %s already: there is nothing to cancel", group, state)}
 }
 
 // NothingToRetry refuses to retry a group of which no member can be retried: expired members have passed their expiry, and
 // other jobs have the unique keys of keyed members.
 func NothingToRetry(group holdfast.ID, expired, keyed int) error {
 	if expired+keyed == 0 {
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed members: there is nothing to retry", group)}
+		return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed members: there is nothing to retry", group)}
 	}
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf(
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf(
 		"no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d", group, expired, keyed)}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Mark records that old entries of the audit log were deleted. Forget is the only way to delete entries, and deletes the
@@ -27,7 +27,7 @@ const (
 
 // MinStory is how long entries of the audit log are kept at least. No caller can delete younger ones, so a mark about
 // younger ones is a finding of the integrity check.
-const MinStory = holdfast.MinKeepStory
+const MinStory = store.MinKeepStories
 
 // markEvery is the minimum time between marks when few entries are deleted, so that the log does not grow by its own marks.
 const markEvery = time.Hour
@@ -39,9 +39,9 @@ const (
 )
 
 // Line returns the mark as an entry of the audit log.
-func (m Mark) Line() holdfast.Event {
+func (m Mark) Line() store.Event {
 	reason := fmt.Sprintf(markText, m.Lines, m.Link, m.Newest.UTC().Format(time.RFC3339Nano), hex.EncodeToString(m.Hash))
-	return holdfast.Event{Subject: MarkSubject, Name: MarkName, Actor: "holdfast", Reason: reason}
+	return store.Event{Subject: MarkSubject, Name: MarkName, Actor: "holdfast", Reason: reason}
 }
 
 // ReadMark parses the reason of a mark's entry.

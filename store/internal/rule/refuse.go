@@ -26,19 +26,19 @@ func NoState(id holdfast.ID) error {
 
 // LeaseLost is the error for a worker that does not hold the lease it names.
 func LeaseLost(job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Job: job,
+	return &holdfast.Error{Err: holdfast.ErrLeaseLost, Job: job,
 		Message: fmt.Sprintf("the lease on job %v is no longer held: stop working on it; the result is not applied", job)}
 }
 
 // KeyHeld refuses to start a new generation of a job while another job has its unique key.
 func KeyHeld(holder, job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: holder,
+	return &holdfast.Error{Err: holdfast.ErrConflict, Job: holder,
 		Message: fmt.Sprintf("job %v holds the unique key of job %v: wait until it ends, or cancel it", holder, job)}
 }
 
 // KeyUsed refuses a draft whose idempotency key was used for a different draft.
 func KeyUsed(key string, job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job,
+	return &holdfast.Error{Err: holdfast.ErrConflict, Job: job,
 		Message: fmt.Sprintf("the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key", key, job)}
 }
 
@@ -49,12 +49,12 @@ func JobExists(id holdfast.ID) error {
 
 // GroupExists refuses a group with the id of an existing one.
 func GroupExists(id holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v exists already: leave the id out, or use a new one", id)}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("group %v exists already: leave the id out, or use a new one", id)}
 }
 
 // RecordChanged refuses to write a record that has changed since the caller read it.
 func RecordChanged(room, name string) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide again", room, name)}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide again", room, name)}
 }
 
 // Drafts validates drafts and sets their defaults, all of them before a store writes the first. The error names every problem.
@@ -82,5 +82,5 @@ func prepare(drafts []holdfast.Draft, one func(*holdfast.Draft) error) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.Join(texts, "; "), Cause: errors.Join(problems...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: strings.Join(texts, "; "), Cause: errors.Join(problems...)}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Machine is the actor of changes that a store makes by itself.
@@ -73,7 +75,7 @@ func Cancel(j Job) (holdfast.State, error) {
 }
 
 // CheckDiscard refuses a discard without a reason, before a store reads the job.
-func CheckDiscard(i *holdfast.Intervention) error {
+func CheckDiscard(i *store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
@@ -95,11 +97,11 @@ func Discard(j Job) error {
 }
 
 // Hold refuses a hold that an operator cannot place or lift.
-func Hold(h *holdfast.Hold) error {
+func Hold(h *store.Hold) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	i := holdfast.Intervention{Actor: h.Actor, Reason: h.Reason}
+	i := store.Intervention{Actor: h.Actor, Reason: h.Reason}
 	return i.Check()
 }
 
@@ -115,14 +117,14 @@ func Batch(call string, limit int) error {
 // to be deleted.
 func Forget(shelf string, older time.Duration, limit int) error {
 	switch shelf {
-	case holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones:
+	case store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones:
 	default:
 		return invalid("there is no shelf %.40q: use feed, story, tallies or tombstones", shelf)
 	}
 	if older < 0 {
 		return invalid("older than %v: give a duration that is not negative", older)
 	}
-	if shelf == holdfast.ShelfStory && older < MinStory {
+	if shelf == store.HistoryStories && older < MinStory {
 		return invalid("story entries older than %v: they are the audit log and are kept for at least %v", older, MinStory)
 	}
 	return Batch("forget", limit)
@@ -130,20 +132,20 @@ func Forget(shelf string, older time.Duration, limit int) error {
 
 // Lease refuses a lease duration that no store supports.
 func Lease(d time.Duration) error {
-	if d < time.Microsecond || d > holdfast.MaxDelay {
+	if d < time.Microsecond || d > check.MaxDelay {
 		return invalid("a lease of %v: give a duration between 1µs and 100 years", d)
 	}
 	return nil
 }
 
 func invalid(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
 func notFound(format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
 func conflict(job holdfast.ID, format string, args ...any) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v ", job) + fmt.Sprintf(format, args...)}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v ", job) + fmt.Sprintf(format, args...)}
 }

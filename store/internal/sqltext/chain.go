@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Link returns the hash that seals an event of a story. It covers everything in the event and the hash of the event
 // before it, in one order for every store. before is that hash, nil for the first event.
-func Link(before []byte, e holdfast.Event) []byte {
+func Link(before []byte, e store.Event) []byte {
 	h := sha256.New()
 	var size [8]byte
 	part := func(b []byte) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // KeptReleases is how many released attempts of a generation are stored one by one. After that, each sequence of
@@ -19,14 +21,14 @@ const TrendStep = time.Minute
 // Tallies count the results of the attempts that one call settles, by queue. A store adds them to the stored trends at
 // the end of the call's transaction.
 type Tallies struct {
-	all  map[string]*holdfast.Trend
-	said string          // the queue of the last settlement, as the settlement names it
-	last *holdfast.Trend // and its counts: settlements of one queue usually come together
+	all  map[string]*store.Trend
+	said string       // the queue of the last settlement, as the settlement names it
+	last *store.Trend // and its counts: settlements of one queue usually come together
 }
 
 // Add counts an applied settlement by the state in which it left the job, which a cancel request may have overruled. A
 // released attempt is not counted, and neither is a benign failure.
-func (t *Tallies) Add(s *holdfast.Settlement, to holdfast.State) {
+func (t *Tallies) Add(s *store.Settlement, to holdfast.State) {
 	switch {
 	case to == holdfast.Complete:
 		t.of(s.Queue).Complete++
@@ -35,37 +37,37 @@ func (t *Tallies) Add(s *holdfast.Settlement, to holdfast.State) {
 		t.of(s.Queue).Failed++
 	case to == holdfast.Cancelled:
 		t.of(s.Queue).Cancelled++
-	case s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash:
+	case s.Charge == store.ChargeFailure || s.Charge == store.ChargeCrash:
 		t.of(s.Queue).Retried++
 	}
 }
 
-func (t *Tallies) of(queue string) *holdfast.Trend {
+func (t *Tallies) of(queue string) *store.Trend {
 	if t.last != nil && t.said == queue {
 		return t.last
 	}
 	name := strings.ReplaceAll(strings.ToValidUTF8(queue, "\uFFFD"), "\x00", "")
-	if len(name) > holdfast.MaxKey { // no queue has such a name
+	if len(name) > check.MaxKey { // no queue has such a name
 		name = ""
 	}
 	if t.all == nil {
-		t.all = map[string]*holdfast.Trend{}
+		t.all = map[string]*store.Trend{}
 	}
 	if t.all[name] == nil {
-		t.all[name] = &holdfast.Trend{Queue: name}
+		t.all[name] = &store.Trend{Queue: name}
 	}
 	t.said, t.last = queue, t.all[name]
 	return t.last
 }
 
 // All returns one trend for each queue, ordered by name, in the step that contains the instant.
-func (t *Tallies) All(at time.Time) []holdfast.Trend {
-	all := make([]holdfast.Trend, 0, len(t.all))
+func (t *Tallies) All(at time.Time) []store.Trend {
+	all := make([]store.Trend, 0, len(t.all))
 	for _, one := range t.all {
 		one.Step = StepOf(at, TrendStep)
 		all = append(all, *one)
 	}
-	slices.SortFunc(all, func(a, b holdfast.Trend) int { return strings.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(all, func(a, b store.Trend) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
 }
 

@@ -1,0 +1,271 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Calls may carry thousands of drafts and receipts, so these are encoded and decoded by hand. The result is the same as that of the JSON library with the
+// struct tags; a test compares the two.
+
+// draftIn decodes a draft.
+var draftIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *holdfast.Draft) error {
+	if d.PeekKind() != '{' {
+		return errors.ErrUnsupported // the library's decoder reports the mistake
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := readMember(d, token.String(), to); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+})
+
+// readMember decodes the value of one member of a draft.
+func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
+	var text *string
+	switch name {
+	case "kind":
+		text = &to.Kind
+	case "queue":
+		text = &to.Queue
+	case "owner":
+		text = &to.Owner
+	case "dependency":
+		text = &to.Dependency
+	case "unique_key":
+		text = &to.UniqueKey
+	case "idempotency_key":
+		text = &to.IdempotencyKey
+	case "trace":
+		text = &to.Trace
+	case "id":
+		if d.PeekKind() == '"' {
+			token, err := d.ReadToken()
+			if err == nil {
+				to.ID, err = holdfast.ParseID(token.String())
+			}
+			return err
+		}
+		return json.UnmarshalDecode(d, &to.ID)
+	case "args":
+		value, err := d.ReadValue()
+		to.Args = bytes.Clone(value)
+		return err
+	default:
+		field := rareField(name, to)
+		if field != nil {
+			return json.UnmarshalDecode(d, field)
+		}
+		if strict, _ := json.GetOption(d.Options(), json.RejectUnknownMembers); strict {
+			return json.ErrUnknownName
+		}
+		return d.SkipValue()
+	}
+	if d.PeekKind() != '"' {
+		return json.UnmarshalDecode(d, text)
+	}
+	token, err := d.ReadToken()
+	if err == nil {
+		*text = token.String()
+	}
+	return err
+}
+
+// rareField returns the field for a member that few drafts have; nil for an unknown name.
+func rareField(name string, to *holdfast.Draft) any {
+	switch name {
+	case "priority":
+		return &to.Priority
+	case "tags":
+		return &to.Tags
+	case "group":
+		return &to.Group
+	case "after":
+		return &to.After
+	case "after_all":
+		return &to.AfterAll
+	case "delay":
+		return &to.Delay
+	case "run_at":
+		return &to.RunAt
+	case "expire_in":
+		return &to.ExpireIn
+	case "expire_at":
+		return &to.ExpireAt
+	case "retry_within":
+		return &to.RetryWithin
+	case "max_attempts":
+		return &to.MaxAttempts
+	case "unique_done":
+		return &to.UniqueDone
+	}
+	return nil
+}
+
+// A jsonWriter writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
+type jsonWriter struct {
+	out   []byte
+	first bool
+	times [6]writtenTime
+	next  int // index of the oldest of times
+}
+
+// A writtenTime is a time that was already written, and the position of its text in out.
+type writtenTime struct {
+	at       time.Time
+	from, to int
+}
+
+func (p *jsonWriter) open() { p.out, p.first = append(p.out, '{'), true }
+
+func (p *jsonWriter) close() { p.out = append(p.out, '}') }
+
+func (p *jsonWriter) name(name string) {
+	if !p.first {
+		p.out = append(p.out, ',')
+	}
+	p.first = false
+	p.out = append(append(append(p.out, '"'), name...), '"', ':')
+}
+
+// text writes a string member, unless it is empty.
+func (p *jsonWriter) text(name, text string) {
+	if text == "" {
+		return
+	}
+	p.name(name)
+	p.out = appendText(p.out, text)
+}
+
+func appendText(out []byte, text string) []byte {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, err := jsontext.AppendQuote(out, text)
+			if err != nil { // not UTF-8: the replacement is not equal either, and the receiver refuses it
+				quoted, _ = jsontext.AppendQuote(out, string([]rune(text)))
+			}
+			return quoted
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
+}
+
+func (p *jsonWriter) number(name string, n int) {
+	if n != 0 {
+		p.name(name)
+		p.out = strconv.AppendInt(p.out, int64(n), 10)
+	}
+}
+
+func (p *jsonWriter) id(name string, id holdfast.ID) {
+	if !id.IsZero() {
+		p.name(name)
+		p.out = append(appendID(append(p.out, '"'), id), '"')
+	}
+}
+
+func (p *jsonWriter) duration(name string, d time.Duration) {
+	if d != 0 {
+		p.name(name)
+		p.out = append(append(append(p.out, '"'), d.String()...), '"')
+	}
+}
+
+// AppendDraft encodes a draft with the given id. Its arguments arrive byte for byte.
+func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) {
+	p := jsonWriter{out: out}
+	p.open()
+	p.id("id", id)
+	p.name("kind")
+	p.out = appendText(p.out, d.Kind)
+	p.text("queue", d.Queue)
+	if len(d.Args) > 0 {
+		p.name("args")
+		p.out = append(p.out, Mark(d.Args)...)
+	}
+	p.number("priority", int(d.Priority))
+	p.text("owner", d.Owner)
+	p.text("dependency", d.Dependency)
+	p.id("group", d.Group)
+	p.duration("delay", d.Delay)
+	p.duration("expire_in", d.ExpireIn)
+	p.duration("retry_within", d.RetryWithin)
+	p.number("max_attempts", d.MaxAttempts)
+	p.text("unique_key", d.UniqueKey)
+	p.text("idempotency_key", d.IdempotencyKey)
+	p.text("trace", d.Trace)
+	if len(d.Tags) > 0 || len(d.After) > 0 || d.AfterAll || d.UniqueDone || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+		rest, err := Marshal(struct {
+			Tags       []string      `json:"tags,omitempty"`
+			After      []holdfast.ID `json:"after,omitempty"`
+			AfterAll   bool          `json:"after_all,omitempty"`
+			UniqueDone bool          `json:"unique_done,omitempty"`
+			RunAt      time.Time     `json:"run_at,omitzero"`
+			ExpireAt   time.Time     `json:"expire_at,omitzero"`
+		}{d.Tags, d.After, d.AfterAll, d.UniqueDone, d.RunAt, d.ExpireAt})
+		if err != nil {
+			return nil, err
+		}
+		p.out = append(append(p.out, ','), rest[1:len(rest)-1]...)
+	}
+	p.close()
+	return p.out, nil
+}
+
+// appendJSON encodes receipts.
+func (b BulkOut) appendJSON(out []byte) []byte {
+	out = append(slices.Grow(out, 20+64*len(b.Receipts)), `{"receipts":[`...)
+	for i := range b.Receipts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendID(append(out, `{"id":"`...), b.Receipts[i].ID), '"')
+		if b.Receipts[i].Existing {
+			out = append(out, `,"existing":true`...)
+		}
+		out = append(out, '}')
+	}
+	return append(out, "]}"...)
+}
+
+// ReadReceipts decodes receipts as BulkOut.appendJSON encodes them. ok is false for any other form; the caller then uses the JSON library.
+func ReadReceipts(text []byte, n int) (receipts []holdfast.Receipt, ok bool) {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"receipts":[`))
+	receipts = make([]holdfast.Receipt, 0, n)
+	for ok && !bytes.Equal(rest, []byte("]}")) {
+		if len(receipts) > 0 {
+			if rest, ok = bytes.CutPrefix(rest, []byte(",")); !ok {
+				return nil, false
+			}
+		}
+		if rest, ok = bytes.CutPrefix(rest, []byte(`{"id":"`)); !ok || len(rest) < 37 {
+			return nil, false
+		}
+		id, err := holdfast.ParseID(string(rest[:36]))
+		if rest, ok = bytes.CutPrefix(rest[36:], []byte(`"`)); !ok || err != nil {
+			return nil, false
+		}
+		rest2, existing := bytes.CutPrefix(rest, []byte(`,"existing":true`))
+		rest, ok = bytes.CutPrefix(rest2, []byte(`}`))
+		receipts = append(receipts, holdfast.Receipt{ID: id, Existing: existing})
+	}
+	return receipts, ok
+}

@@ -1,0 +1,92 @@
+// Package anystore opens a store by its address: a file name for SQLite, a URL for PostgreSQL. Both stores implement the
+// same interfaces, so callers cannot distinguish them.
+package anystore
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/postgres"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+)
+
+// Open opens the store at an address and migrates its schema to this binary's version.
+//
+// "jobs.db", "sqlite:jobs.db" and any other path name an SQLite file, which Open creates if it does not exist.
+// "jobs.db?min_free=1073741824" also sets how many bytes of the disk the store leaves free.
+// "postgres://user@host/database" names a PostgreSQL database.
+//
+// An address in another form is ErrInvalid. The error does not repeat the address, because it may contain a password.
+// If the error is not nil, the store is nil.
+func Open(ctx context.Context, address string) (store.Store, error) {
+	path, err := File(address)
+	if err != nil {
+		return nil, err
+	}
+	// Return an untyped nil on failure: a nil *sqlite.Store or *postgres.Store inside the interface would not compare
+	// equal to nil.
+	if path == "" {
+		s, err := postgres.Open(ctx, postgres.Config{URL: address})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	cfg, err := sqlite.Parse(fileOf(address))
+	if err != nil {
+		return nil, err
+	}
+	s, err := sqlite.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// File returns the path of the SQLite file that an address names, without its options, and an empty path if the address
+// names a PostgreSQL database. It refuses the same malformed addresses as Open.
+func File(address string) (path string, err error) {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch scheme = strings.ToLower(scheme); {
+	case address == "":
+		return "", refuse("no store address given")
+	case scheme == "postgres" || scheme == "postgresql":
+		if !strings.HasPrefix(rest, "//") {
+			return "", refuse("a PostgreSQL address begins with postgres://")
+		}
+		return "", nil
+	case scheme == "sqlite" || scheme == "file":
+	case strings.Contains(address, "://"):
+		return "", refuse(fmt.Sprintf("there is no store for the scheme %.40q", scheme+"://"))
+	case keywords.MatchString(address):
+		return "", refuse("a libpq connection string (host=... password=...) is not a store address")
+	case credentials.MatchString(address):
+		return "", refuse("this looks like a user and a password, not a store address (a file with such a name is given as sqlite:NAME)")
+	}
+	cfg, err := sqlite.Parse(fileOf(address))
+	return cfg.Path, err
+}
+
+var (
+	// keywords matches a libpq connection string of keyword=value pairs. A file with such a name is given as
+	// sqlite:NAME.
+	keywords = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|password|passfile|dbname|database|service|sslmode|sslpassword|application_name)\s*=`)
+	// credentials matches user:password@host. A single letter before the colon is a drive on Windows.
+	credentials = regexp.MustCompile(`^[^/\\:]{2,}:.*@`)
+)
+
+// fileOf returns the address of an SQLite file without its scheme.
+func fileOf(address string) string {
+	if scheme, rest, found := strings.Cut(address, ":"); found && (strings.EqualFold(scheme, "sqlite") || strings.EqualFold(scheme, "file")) {
+		return strings.TrimPrefix(rest, "//")
+	}
+	return address
+}
+
+func refuse(why string) error {
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Message: why + ": name a file (jobs.db) or a database (postgres://user:password@host:port/name)"}
+}
