@@ -135,6 +135,6 @@ func (e *Engine) markExpired(lock *store.Record, expired []store.Artifact) error
 		return err
 	}
 	lock.Version++
-	signal(e.feedSignal)
+	signal(e.signals.feed)
 	return nil
 }

@@ -72,7 +72,7 @@ func (e *Engine) breakers(context.Context) error {
 			recovering = true
 		}
 	}
-	e.recovering.Store(recovering)
+	e.limited.recovering.Store(recovering)
 	return errors.Join(all...)
 }
 
@@ -316,7 +316,7 @@ func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
 	if c.State == breaker.Closed || c.State == breaker.ForcedClosed || c.State == "" {
 		if was != nil {
 			d.view.Store(nil)
-			signal(e.claimSignal)
+			signal(e.signals.claim)
 		}
 		return
 	}
@@ -336,8 +336,8 @@ func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
 		e.withdraw(d)
 		return
 	}
-	e.limits.hasCap.Store(true)
-	signal(e.claimSignal)
+	e.limited.hasCap.Store(true)
+	signal(e.signals.claim)
 }
 
 // withdraw refuses the attempts that wait for a slot and would call a dependency whose breaker is open.

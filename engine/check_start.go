@@ -42,7 +42,7 @@ func (e *Engine) checkBreaker(a *attempt) (o failure.Outcome, refused bool) {
 	if !s.fast && a.lease.AsOf.After(s.since.Add(breakerMaxAge)) {
 		// The store let the job through, so the breaker has probably changed since this process last read it: read it again.
 		e.breakersStale.Store(true)
-		signal(e.breakerSignal)
+		signal(e.signals.breakers)
 	}
 	return s.refusal(), true
 }

@@ -149,7 +149,7 @@ func (e *Engine) addCall(d *dependency, o *outcome) {
 	}
 	d.mu.Unlock()
 	if bad || d.view.Load() != nil {
-		signal(e.breakerSignal)
+		signal(e.signals.breakers)
 	}
 }
 

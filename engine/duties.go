@@ -18,7 +18,7 @@ const dutyProbes = "probes"
 func (e *Engine) intakeDuties() []dutySpec {
 	all := []dutySpec{
 		{name: "duties", run: e.duties, interval: dutiesInterval},
-		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.claimSignal},
+		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.signals.claim},
 		{name: "wake", run: e.wake},
 		{name: "promote", run: e.promote, interval: min(e.cfg.Poll, 500*time.Millisecond)},
 		{name: "reclaim", run: e.reclaim, interval: e.cfg.Sweep, jitter: true},
@@ -29,8 +29,8 @@ func (e *Engine) intakeDuties() []dutySpec {
 		{name: "deadline", run: e.checkDeadlines, interval: time.Second},
 		{name: "redrive", run: e.redrives, interval: redriveInterval},
 		{name: "learn", run: e.learn, interval: learnInterval},
-		{name: "sequence", run: e.sequence, interval: liveInterval, nextInterval: e.sequenceInterval.next, signal: e.feedSignal},
-		{name: "group", run: e.groups, interval: liveInterval, nextInterval: e.groupInterval.next, signal: e.groupSignal},
+		{name: "sequence", run: e.sequence, interval: liveInterval, nextInterval: e.sequenceInterval.next, signal: e.signals.feed},
+		{name: "group", run: e.groups, interval: liveInterval, nextInterval: e.groupInterval.next, signal: e.signals.groups},
 		{name: "schedule", run: e.schedules, interval: scheduleInterval},
 		{name: "retention", run: e.retain, interval: retentionInterval, jitter: true},
 		{name: "artifacts", run: e.artifacts, interval: artifactInterval, jitter: true},
@@ -45,8 +45,8 @@ func (e *Engine) intakeDuties() []dutySpec {
 // leaseDuties returns the duties that claimed jobs need. They run until the last settlement is written: a drain may last longer than a lease.
 func (e *Engine) leaseDuties() []dutySpec {
 	return []dutySpec{
-		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.cancelSignal},
+		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.signals.cancel},
 		{name: "watch", run: e.watch, interval: e.cfg.watchInterval()},
-		{name: "breakers", run: e.breakers, interval: breakerInterval, signal: e.breakerSignal},
+		{name: "breakers", run: e.breakers, interval: breakerInterval, signal: e.signals.breakers},
 	}
 }

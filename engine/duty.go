@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 )
 
@@ -123,43 +121,4 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// A throttledLog lets one message a second through and counts the others.
-type throttledLog struct {
-	mu         sync.Mutex
-	last       time.Time
-	suppressed int
-}
-
-// allow reports whether a message may be logged now, and how many were suppressed since the last one.
-func (l *throttledLog) allow() (suppressed int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Sub(l.last) < time.Second {
-		l.suppressed++
-		return 0, false
-	}
-	suppressed = l.suppressed
-	l.last, l.suppressed = now, 0
-	return suppressed, true
-}
-
-// logRetry logs an error of a duty or of settling, which the engine tries again.
-func (e *Engine) logRetry(duty string, err error) { e.logProblem("duty failed, will retry", duty, err) }
-
-// logIgnored logs an error after which the engine continues and which it does not try again, such as an error of a hook.
-func (e *Engine) logIgnored(where string, err error) { e.logProblem("error ignored", where, err) }
-
-// logProblem logs an error, at most one line a second for the whole engine: while a store is unavailable every duty fails.
-func (e *Engine) logProblem(message, where string, err error) {
-	if errors.Is(err, context.Canceled) && e.storeCtx.Err() != nil {
-		return // the engine cancelled its own call
-	}
-	suppressed, ok := e.warnings.allow()
-	if !ok {
-		return
-	}
-	e.cfg.Log.Warn(message, "event", "trouble", "duty", where, "error", err.Error(), "unlogged", suppressed)
 }

@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,10 +41,8 @@ type reader interface {
 //
 // All methods are safe for concurrent use. Handlers are registered before Run.
 type Engine struct {
-	store  Store
-	cfg    Config
-	worker string        // the worker name, unique to this engine
-	rules  failure.Rules // for kinds without rules of their own
+	*core
+	rules failure.Rules // for kinds without rules of their own
 
 	mu       sync.Mutex
 	kinds    map[string]*kind // read-only once started
@@ -59,22 +55,12 @@ type Engine struct {
 	hookCalls   chan hookCall
 	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
 	idleCount   atomic.Int64  // the number of idle runner goroutines
-	warnings    throttledLog
-
-	// Signals start a run of a duty before its interval has passed. Each has a buffer of one, so signals coalesce.
-	claimSignal   chan struct{} // there may be jobs to claim and slots for them
-	cancelSignal  chan struct{} // a person may have cancelled a job
-	breakerSignal chan struct{} // there are calls, probe results or holds for the breakers
-	feedSignal    chan struct{} // there may be events to number for the feed
-	groupSignal   chan struct{} // a member of a group may have ended
 
 	deps           dependencies
-	clock          clock
 	breakersMu     sync.Mutex  // held while the breakers are updated
 	breakersStale  atomic.Bool // the store let a job through that a breaker known here would hold: read the breakers again
 	breakersReadAt time.Time   // when the breaker records were last read; guarded by breakersMu
 	breakerWrites  int         // how many breaker records this engine has written; guarded by breakersMu
-	recovering     atomic.Bool // some breaker is recovering, so its rate grows
 	probes         sync.WaitGroup
 
 	handlerHolds   handlerHolds
@@ -112,9 +98,7 @@ type Engine struct {
 	hurrying    context.Context // ends when hurry is called
 	stopped     chan struct{}   // closed when Run has returned
 
-	handlerCtx  context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
-	storeCtx    context.Context // the parent of every store call; it outlives the handlers
-	cancelStore context.CancelFunc
+	handlerCtx context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
 }
 
 // New creates an engine. An invalid Config is refused with an error that names every problem.
@@ -124,24 +108,18 @@ func New(db Store, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		store: db, cfg: cfg,
-		worker:        fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomSuffix()),
-		rules:         rules,
-		kinds:         make(map[string]*kind),
-		leases:        newLeaseTable(cfg.Slots),
-		outcomes:      outcomeQueue{ready: make(chan struct{}, 1)},
-		hookCalls:     make(chan hookCall, maxHookCalls),
-		idleRunners:   make(chan *attempt),
-		claimSignal:   make(chan struct{}, 1),
-		cancelSignal:  make(chan struct{}, 1),
-		breakerSignal: make(chan struct{}, 1),
-		feedSignal:    make(chan struct{}, 1),
-		groupSignal:   make(chan struct{}, 1),
-		policy:        newActivePolicy(cfg.Policies, cfg.Taxonomy),
-		policyKnown:   make(chan struct{}),
-		dutyControls:  make(map[string]*dutyControl),
-		requestsRead:  make(chan struct{}),
-		stopped:       make(chan struct{}),
+		core:         newCore(db, cfg),
+		rules:        rules,
+		kinds:        make(map[string]*kind),
+		leases:       newLeaseTable(cfg.Slots),
+		outcomes:     outcomeQueue{ready: make(chan struct{}, 1)},
+		hookCalls:    make(chan hookCall, maxHookCalls),
+		idleRunners:  make(chan *attempt),
+		policy:       newActivePolicy(cfg.Policies, cfg.Taxonomy),
+		policyKnown:  make(chan struct{}),
+		dutyControls: make(map[string]*dutyControl),
+		requestsRead: make(chan struct{}),
+		stopped:      make(chan struct{}),
 	}
 	for name := range cfg.Dependencies {
 		e.deps.add(name, true)
@@ -150,12 +128,6 @@ func New(db Store, cfg Config) (*Engine, error) {
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
 	return e, nil
-}
-
-// randomSuffix distinguishes two engines of the same name in one process.
-func randomSuffix() []byte {
-	id := holdfast.NewID()
-	return id[10:]
 }
 
 // Worker returns the worker name under which this engine holds leases.
@@ -225,27 +197,6 @@ func (e *Engine) begin(ctx context.Context) error {
 	e.storeCtx, e.cancelStore = context.WithCancel(e.handlerCtx)
 	e.remote.start()
 	return nil
-}
-
-// logDurability logs settings of the store's database under which acknowledged jobs can be lost, if the store can report them.
-func (e *Engine) logDurability() {
-	s, ok := e.store.(interface {
-		Warnings(ctx context.Context) []string
-	})
-	if !ok {
-		return
-	}
-	ctx, cancel := e.storeContext(e.cfg.AbandonAfter)
-	defer cancel()
-	for _, problem := range s.Warnings(ctx) {
-		e.cfg.Log.Warn("the database is not configured for durability", "event", "durability", "problem", problem)
-	}
-}
-
-// storeContext returns the context of one store call. Every call has a deadline, and a stop of the engine cancels none: a call that is cut short
-// may have taken effect in the store without the engine knowing.
-func (e *Engine) storeContext(within time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.storeCtx, within)
 }
 
 // Stop requests a graceful stop and waits until Run has returned. If ctx ends first, the grace period is over: handlers' contexts end at once,

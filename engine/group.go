@@ -11,8 +11,8 @@ func (e *Engine) groups(ctx context.Context) error {
 	busy, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return e.store.AdvanceGroups(ctx, maxConclude) })
 	e.groupInterval.runEnded(busy)
 	if busy {
-		signal(e.feedSignal)
-		signal(e.claimSignal)
+		signal(e.signals.feed)
+		signal(e.signals.claim)
 	}
 	return err
 }

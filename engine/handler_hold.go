@@ -44,7 +44,7 @@ func (e *Engine) requestHold(o *outcome) {
 		return // it is already held for longer
 	}
 	w.put(name, h)
-	signal(e.breakerSignal)
+	signal(e.signals.breakers)
 }
 
 // put queues a hold. The caller holds the lock.

@@ -230,11 +230,3 @@ func (t *leaseTable) busy() (slots, leases int) {
 	defer t.mu.Unlock()
 	return t.running, len(t.held)
 }
-
-// signal wakes the receiver of a channel with a buffer of one. It never blocks; signals that were not received yet coalesce.
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}

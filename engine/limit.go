@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -18,11 +17,9 @@ const (
 	trickleInterval = 100 * time.Millisecond
 )
 
-// limitState is what this process knows about the limits of the policy and about holds.
+// limitState is what this process knows about the limits of the policy.
 type limitState struct {
-	adopted       *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
-	hasCap        atomic.Bool // some hold limits how many jobs run at once, so every settled job may let another one start
-	hasSmallBurst atomic.Bool // the token bucket of some hold is full before the next poll, so the duty "trickle" claims in between
+	adopted *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
 }
 
 // policies follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
@@ -37,7 +34,7 @@ func (e *Engine) policies(ctx context.Context) error {
 	changed, bad := e.policy.read(records)
 	if changed {
 		e.cfg.Log.Info("policy changed", "event", "policy", "version", e.policy.version)
-		signal(e.breakerSignal)
+		signal(e.signals.breakers)
 	}
 	holds, err := e.holds()
 	if err != nil {
@@ -48,7 +45,7 @@ func (e *Engine) policies(ctx context.Context) error {
 	err = e.placeLimits(set, holds)
 	if err == nil && e.limitsPlaced.CompareAndSwap(false, true) {
 		close(e.policyKnown)
-		signal(e.claimSignal)
+		signal(e.signals.claim)
 	}
 	if err == nil && e.limits.adopted != set {
 		err = e.keepShares(set)
@@ -70,15 +67,15 @@ func (e *Engine) noteHolds(holds []store.Hold) {
 		hasCap = hasCap || h.AtMost > 0
 		hasSmallBurst = hasSmallBurst || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
 	}
-	e.limits.hasCap.Store(hasCap)
-	e.limits.hasSmallBurst.Store(hasSmallBurst)
+	e.limited.hasCap.Store(hasCap)
+	e.limited.hasSmallBurst.Store(hasSmallBurst)
 }
 
 // trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
 // beyond the burst would be lost and the rate not reached.
 func (e *Engine) trickle(context.Context) error {
-	if e.limits.hasSmallBurst.Load() || e.recovering.Load() {
-		signal(e.claimSignal)
+	if e.limited.hasSmallBurst.Load() || e.limited.recovering.Load() {
+		signal(e.signals.claim)
 	}
 	return nil
 }
@@ -114,7 +111,7 @@ func (e *Engine) placeLimits(set *policy.Set, holds []store.Hold) error {
 	}
 	err := e.keepChange(c)
 	if err == nil {
-		signal(e.claimSignal)
+		signal(e.signals.claim)
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func (e *Engine) startProbe(d *dependency) {
 		p.mu.Lock()
 		p.running, p.result = false, &probeResult{since: since, ok: err == nil}
 		p.mu.Unlock()
-		signal(e.breakerSignal)
+		signal(e.signals.breakers)
 	})
 }
 

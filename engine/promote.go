@@ -13,7 +13,7 @@ func (e *Engine) promote(ctx context.Context) error {
 			return err
 		}
 		if moved > 0 {
-			signal(e.claimSignal)
+			signal(e.signals.claim)
 		}
 		if moved < maxPromote {
 			return nil

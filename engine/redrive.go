@@ -70,7 +70,7 @@ func (e *Engine) redriveStep(r store.Record, p redrive.Progress) error {
 	if err != nil {
 		return err
 	}
-	signal(e.claimSignal)
+	signal(e.signals.claim)
 	_, err = e.keepRedrive(r, next.State, next.AfterStep(refused))
 	return err
 }

@@ -82,16 +82,6 @@ func notAccepting(why string) error {
 	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
 }
 
-// callerContext returns the context of store calls for a caller. It ends when the caller's ends, after a lease, or when the engine gives up on the store.
-func (e *Engine) callerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, done := context.WithTimeout(ctx, e.cfg.Lease)
-	stop := context.AfterFunc(e.storeCtx, done)
-	return ctx, func() {
-		stop()
-		done()
-	}
-}
-
 // waitForPolicy waits until the policy in the store is known, so that no report is decided by another one.
 func (e *Engine) waitForPolicy(ctx context.Context) error {
 	select {
@@ -217,9 +207,9 @@ func (e *Engine) recordSettled(outcomes []*outcome, answers []error) {
 			e.announce(o, answers[i])
 		}
 	}
-	if e.limits.hasCap.Load() { // the settled jobs no longer count towards a limit
-		signal(e.claimSignal)
+	if e.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
+		signal(e.signals.claim)
 	}
-	signal(e.feedSignal)
-	signal(e.groupSignal)
+	signal(e.signals.feed)
+	signal(e.signals.groups)
 }

@@ -19,7 +19,7 @@ func (e *Engine) renew(context.Context) error {
 	if since := time.Since(e.presentedAt); since >= e.cfg.Lease/4 || e.presentedAt.IsZero() {
 		presentErr := e.present(e.cfg.Lease)
 		if presentErr == nil && e.presenceKnown.CompareAndSwap(false, true) {
-			signal(e.claimSignal)
+			signal(e.signals.claim)
 		}
 		err = errors.Join(err, presentErr)
 		e.presentedAt = time.Now()

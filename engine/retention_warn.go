@@ -91,6 +91,6 @@ func (e *Engine) keepWarning(r store.Record, rule store.RetentionRule, count int
 		return err
 	}
 	e.cfg.Log.Warn("retention will delete dead letters", "event", "retention", "rule", rule.Name, "dead_letters", count, "from", w.Until.Format(time.RFC3339))
-	signal(e.feedSignal)
+	signal(e.signals.feed)
 	return nil
 }

@@ -127,7 +127,7 @@ func (e *Engine) finish(a *attempt, o failure.Outcome) *attempt {
 		return nil
 	}
 	if wantMore || e.cfg.OwnerSlots > 0 { // with OwnerSlots, a job of the same owner may be waiting for this slot in the store
-		signal(e.claimSignal)
+		signal(e.signals.claim)
 	}
 	e.queueOutcome(a, o)
 	return next

@@ -75,8 +75,8 @@ func (e *Engine) scheduleStep(r store.Record, now time.Time) (until time.Time, e
 		return until, err
 	}
 	if len(slots) > 0 {
-		signal(e.claimSignal)
-		signal(e.feedSignal)
+		signal(e.signals.claim)
+		signal(e.signals.feed)
 	}
 	return until, nil
 }

@@ -74,7 +74,7 @@ func (e *Engine) sequence(ctx context.Context) error {
 	busy, err := e.repeat(ctx, maxSequence, e.store.Sequence)
 	e.sequenceInterval.runEnded(busy)
 	if busy {
-		signal(e.groupSignal)
+		signal(e.signals.groups)
 	}
 	return err
 }

@@ -208,11 +208,11 @@ func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*o
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
 	}
-	if e.leases.removeSettled(applied) || e.limits.hasCap.Load() { // the settled jobs no longer count towards a limit
-		signal(e.claimSignal)
+	if e.leases.removeSettled(applied) || e.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
+		signal(e.signals.claim)
 	}
-	signal(e.feedSignal)
-	signal(e.groupSignal)
+	signal(e.signals.feed)
+	signal(e.signals.groups)
 	for i := range applied {
 		e.announce(applied[i], refusals[i])
 	}

@@ -12,11 +12,11 @@ func (e *Engine) wake(ctx context.Context) error {
 		return err
 	}
 	if heard.Work {
-		signal(e.claimSignal)
-		signal(e.feedSignal)
+		signal(e.signals.claim)
+		signal(e.signals.feed)
 	}
 	if heard.Cancel {
-		signal(e.cancelSignal)
+		signal(e.signals.cancel)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (e *Engine) abandon(a *attempt) {
 	if next != nil {
 		e.start(next)
 	}
-	signal(e.claimSignal)
+	signal(e.signals.claim)
 	e.queueOutcome(a, interruption(cause))
 }
 
