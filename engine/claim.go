@@ -14,7 +14,7 @@ const maxUnsettled = 4000
 // claim claims jobs until all slots are taken or the store has no more. A store may return fewer jobs than the limit although more are claimable,
 // so after an answer that was at least half full the next free slot claims again instead of waiting for the interval.
 func (e *Engine) claim(ctx context.Context) error {
-	if len(e.kinds) == 0 {
+	if len(e.registry.kinds) == 0 {
 		return nil
 	}
 	if !e.presenceKnown.Load() || !e.limitsPlaced.Load() {
@@ -43,7 +43,7 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	defer done()
 	asked := time.Now()
 	leases, err := e.store.Claim(ctx, store.Claim{
-		Worker: e.worker, Queues: e.queues(), Kinds: e.handled, Limit: limit, Start: free, Lease: e.cfg.Lease,
+		Worker: e.worker, Queues: e.queues(), Kinds: e.registry.names, Limit: limit, Start: free, Lease: e.cfg.Lease,
 		OwnerSlots: e.cfg.OwnerSlots, Busy: e.leases.busyOwners(e.cfg.OwnerSlots),
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Engine) newAttempts(leases []store.Lease, asked time.Time) []*attempt {
 	made := make([]attempt, len(leases))
 	all := make([]*attempt, len(leases))
 	for i := range leases {
-		k := e.kinds[leases[i].Kind]
+		k := e.registry.kinds[leases[i].Kind]
 		made[i] = attempt{engine: e, lease: &leases[i], kind: k, asked: asked}
 		if leases[i].Dependency != "" {
 			made[i].dep = e.deps.find(leases[i].Dependency)

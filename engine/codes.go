@@ -48,8 +48,8 @@ func (e *Engine) workers() ([]store.WorkerInfo, error) {
 
 // inGo describes the policies that this program sets in Go, so that other processes can explain them.
 func (e *Engine) inGo() policy.GoSettings {
-	described := policy.GoSettings{Engine: policy.Describe(e.rules.Policy)}
-	for name, k := range e.kinds {
+	described := policy.GoSettings{Engine: policy.Describe(e.registry.rules.Policy)}
+	for name, k := range e.registry.kinds {
 		if words := policy.Describe(k.rules.Policy); !words.IsZero() {
 			if described.Kinds == nil {
 				described.Kinds = map[string]policy.Described{}

@@ -57,6 +57,15 @@ type dependencies struct {
 	list []*dependency // the same, in the order in which they became known
 }
 
+// newDependencies returns the set of the dependencies that the Config names.
+func newDependencies(configured map[string]Dependency) *dependencies {
+	d := &dependencies{}
+	for name := range configured {
+		d.add(name, true)
+	}
+	return d
+}
+
 // find returns a dependency, or nil if it is not known.
 func (d *dependencies) find(name string) *dependency {
 	d.mu.RLock()

@@ -96,7 +96,7 @@ func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
 
 // leave removes this worker's presence and report from the store. An error is only logged: both expire without it.
 func (e *Engine) leave() error {
-	remove := func(context.Context) error { return errors.Join(e.deleteReport(), e.present(0)) }
+	remove := func(context.Context) error { return errors.Join(e.duties.reporter.delete(), e.present(0)) }
 	if err := callSafely(e.storeCtx, remove); err != nil {
 		e.logIgnored("leave", err)
 	}

@@ -17,7 +17,7 @@ const dutyProbes = "probes"
 // intakeDuties returns the duties that claim jobs or make jobs claimable, and the rest of the maintenance. They end when the engine is asked to stop.
 func (e *Engine) intakeDuties() []dutySpec {
 	all := []dutySpec{
-		{name: "duties", run: e.duties, interval: dutiesInterval},
+		{name: "duties", run: e.duties.obeyRequests, interval: dutiesInterval},
 		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.signals.claim},
 		{name: "wake", run: e.wake},
 		{name: "promote", run: e.promote, interval: min(e.cfg.Poll, 500*time.Millisecond)},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -28,16 +29,32 @@ type Duty struct {
 	Signal   <-chan struct{}                 // starts the next run early; may be nil
 }
 
-// runDuty runs a duty until ctx ends. A duty that can be paused starts only after the requests of operators were read once, so that a paused duty does
+// A dutyRunner runs duties at their intervals and obeys what operators request of them: pause, resume, run now.
+type dutyRunner struct {
+	*core
+	reporter *dutyReporter
+
+	mu       sync.Mutex
+	controls map[string]*dutyControl
+
+	requestsRead     chan struct{} // closed after the first attempt to read requests
+	requestsReadOnce sync.Once
+}
+
+func newDutyRunner(c *core) *dutyRunner {
+	return &dutyRunner{core: c, reporter: &dutyReporter{core: c}, controls: make(map[string]*dutyControl), requestsRead: make(chan struct{})}
+}
+
+// run runs a duty until ctx ends. A duty that can be paused starts only after the requests of operators were read once, so that a paused duty does
 // not run when a process starts.
-func (e *Engine) runDuty(ctx context.Context, d dutySpec) {
-	c := e.dutyControl(d.name)
-	if !e.waitForRequests(ctx, d.name) {
+func (d *dutyRunner) run(ctx context.Context, spec dutySpec) {
+	c := d.control(spec.name)
+	if !d.waitForRequests(ctx, spec.name) {
 		return
 	}
 	wait := time.Duration(0)
-	if d.jitter {
-		wait = time.Duration(rand.Int64N(int64(d.interval)))
+	if spec.jitter {
+		wait = time.Duration(rand.Int64N(int64(spec.interval)))
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -48,19 +65,19 @@ func (e *Engine) runDuty(ctx context.Context, d dutySpec) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-d.signal:
+		case <-spec.signal:
 		case <-c.runNow:
 			requested = true
 		}
-		wait = d.interval
+		wait = spec.interval
 		if c.paused.Load() && !requested {
 			timer.Reset(wait)
 			continue
 		}
 		c.requested.Store(requested)
-		if err := c.run(ctx, d.run); err != nil && ctx.Err() == nil {
+		if err := c.run(ctx, spec.run); err != nil && ctx.Err() == nil {
 			failures++
-			e.logRetry(d.name, err)
+			d.logRetry(spec.name, err)
 			wait = backoff(failures)
 			c.setNext(time.Now().Add(wait))
 			if !sleep(ctx, wait) { // a signal does not shorten the backoff
@@ -69,8 +86,8 @@ func (e *Engine) runDuty(ctx context.Context, d dutySpec) {
 			wait = 0
 		} else {
 			failures = 0
-			if d.nextInterval != nil {
-				wait = d.nextInterval()
+			if spec.nextInterval != nil {
+				wait = spec.nextInterval()
 			}
 			if wait > 0 {
 				c.setNext(time.Now().Add(wait))

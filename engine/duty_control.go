@@ -27,14 +27,14 @@ type dutyControl struct {
 	requestedRuns int  // how many runs operators had requested when the requests were last read
 }
 
-// dutyControl returns the control of a duty, and creates it for the first caller.
-func (e *Engine) dutyControl(name string) *dutyControl {
-	e.controlsMu.Lock()
-	defer e.controlsMu.Unlock()
-	c := e.dutyControls[name]
+// control returns the control of a duty, and creates it for the first caller.
+func (d *dutyRunner) control(name string) *dutyControl {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.controls[name]
 	if c == nil {
 		c = &dutyControl{name: name, runNow: make(chan struct{}, 1)}
-		e.dutyControls[name] = c
+		d.controls[name] = c
 	}
 	return c
 }
@@ -68,13 +68,13 @@ func (c *dutyControl) setError(err error) {
 	}
 }
 
-// dutyProblem records and logs an error about one of the things that a duty processes, such as one schedule. The run continues with the others.
-func (e *Engine) dutyProblem(name string, err error) {
-	c := e.dutyControl(name)
+// problem records and logs an error about one of the things that a duty processes, such as one schedule. The run continues with the others.
+func (d *dutyRunner) problem(name string, err error) {
+	c := d.control(name)
 	c.mu.Lock()
 	c.setError(err)
 	c.mu.Unlock()
-	e.logRetry(name, err)
+	d.logRetry(name, err)
 }
 
 // apply applies what operators requested. Runs that were requested before this process first read the requests are not made up for.

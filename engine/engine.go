@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,21 +41,15 @@ type reader interface {
 // All methods are safe for concurrent use. Handlers are registered before Run.
 type Engine struct {
 	*core
-	rules failure.Rules // for kinds without rules of their own
-
-	mu       sync.Mutex
-	kinds    map[string]*kind // read-only once started
-	handled  []string         // the sorted names of kinds; read-only once started
-	problems []error          // refused registrations, returned by Run
-	started  bool
-
+	registry    *registry
+	duties      *dutyRunner
 	leases      *leaseTable
 	outcomes    outcomeQueue
 	hookCalls   chan hookCall
 	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
 	idleCount   atomic.Int64  // the number of idle runner goroutines
 
-	deps           dependencies
+	deps           *dependencies
 	breakersMu     sync.Mutex  // held while the breakers are updated
 	breakersStale  atomic.Bool // the store let a job through that a breaker known here would hold: read the breakers again
 	breakersReadAt time.Time   // when the breaker records were last read; guarded by breakersMu
@@ -77,12 +70,6 @@ type Engine struct {
 	policyKnown   chan struct{} // closed when limitsPlaced becomes true; nothing is claimed or settled for remote workers before
 
 	remote remoteReports
-
-	controlsMu       sync.Mutex
-	dutyControls     map[string]*dutyControl
-	requestsRead     chan struct{} // closed after the first attempt to read duty requests
-	requestsReadOnce sync.Once
-	dutyReports      dutyReports
 
 	sequenceInterval adaptiveInterval // used by the duty "sequence" only
 	groupInterval    adaptiveInterval // used by the duty "group" only
@@ -107,24 +94,22 @@ func New(db Store, cfg Config) (*Engine, error) {
 	if err := errors.Join(refuse(db == nil, "the store is nil: open one with anystore.Open"), cfg.prepare(), checkRules("", rules)); err != nil {
 		return nil, err
 	}
+	c := newCore(db, cfg)
+	deps := newDependencies(cfg.Dependencies)
 	e := &Engine{
-		core:         newCore(db, cfg),
-		rules:        rules,
-		kinds:        make(map[string]*kind),
-		leases:       newLeaseTable(cfg.Slots),
-		outcomes:     outcomeQueue{ready: make(chan struct{}, 1)},
-		hookCalls:    make(chan hookCall, maxHookCalls),
-		idleRunners:  make(chan *attempt),
-		policy:       newActivePolicy(cfg.Policies, cfg.Taxonomy),
-		policyKnown:  make(chan struct{}),
-		dutyControls: make(map[string]*dutyControl),
-		requestsRead: make(chan struct{}),
-		stopped:      make(chan struct{}),
+		core:        c,
+		registry:    newRegistry(c, deps, rules),
+		duties:      newDutyRunner(c),
+		deps:        deps,
+		leases:      newLeaseTable(cfg.Slots),
+		outcomes:    outcomeQueue{ready: make(chan struct{}, 1)},
+		hookCalls:   make(chan hookCall, maxHookCalls),
+		idleRunners: make(chan *attempt),
+		policy:      newActivePolicy(cfg.Policies, cfg.Taxonomy),
+		policyKnown: make(chan struct{}),
+		stopped:     make(chan struct{}),
 	}
-	for name := range cfg.Dependencies {
-		e.deps.add(name, true)
-	}
-	e.dutyControl(dutyProbes)
+	e.duties.control(dutyProbes)
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
 	return e, nil
@@ -152,10 +137,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	renewing, stopRenewing := context.WithCancel(e.storeCtx)
 	defer stopRenewing()
 	for _, d := range e.intakeDuties() {
-		intake.Go(func() { e.runDuty(claiming, d) })
+		intake.Go(func() { e.duties.run(claiming, d) })
 	}
 	for _, d := range e.leaseDuties() {
-		upkeep.Go(func() { e.runDuty(renewing, d) })
+		upkeep.Go(func() { e.duties.run(renewing, d) })
 	}
 	upkeep.Go(e.logDurability)
 	settler.Go(e.settle)
@@ -170,28 +155,19 @@ func (e *Engine) Run(ctx context.Context) error {
 	close(e.hookCalls)
 	e.waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())
-	for _, k := range e.kinds {
-		k.deadlines.cancelAll()
-	}
+	e.registry.cancelDeadlines()
 	e.cancelStore()
 	return err
 }
 
 // begin refuses to run with problems, naming all of them, and sets up the contexts.
 func (e *Engine) begin(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.started {
-		return refuse(true, "this engine has run already: create a new one with engine.New")
-	}
-	if err := errors.Join(e.problems...); err != nil {
+	if err := e.registry.start(); err != nil {
 		return err
 	}
-	e.started = true
-	e.handled = slices.Sorted(maps.Keys(e.kinds))
 	e.publishedCodes = catalog.Name(e.cfg.Taxonomy, e.inGo())
 	for _, d := range slices.Concat(e.intakeDuties(), e.leaseDuties()) {
-		e.dutyControl(d.name) // before the first requests are read, which apply to the duties that exist then
+		e.duties.control(d.name) // before the first requests are read, which apply to the duties that exist then
 	}
 	e.handlerCtx = context.WithoutCancel(ctx)
 	e.storeCtx, e.cancelStore = context.WithCancel(e.handlerCtx)
@@ -203,10 +179,7 @@ func (e *Engine) begin(ctx context.Context) error {
 // and Stop still waits for Run and then returns ctx's error. To stop without a grace period, call Stop with a context that has ended.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stop()
-	e.mu.Lock()
-	started := e.started
-	e.mu.Unlock()
-	if !started {
+	if !e.registry.hasStarted() {
 		return nil
 	}
 	select {

@@ -31,7 +31,7 @@ func (h *successRates) of(kind string) map[string]map[int]failure.SuccessRate {
 
 // learn reads how often retries have succeeded, for kinds whose policy uses it (Policy.Learned).
 func (e *Engine) learn(context.Context) error {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.kinds)), e.usesExperience) && !slices.ContainsFunc(e.remote.kindNames(), e.usesExperience) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.registry.kinds)), e.usesExperience) && !slices.ContainsFunc(e.remote.kindNames(), e.usesExperience) {
 		e.successRates.known.Store(nil)
 		return nil
 	}
@@ -61,8 +61,8 @@ func (e *Engine) learn(context.Context) error {
 
 // usesExperience reports whether a policy for the kind is learned, also if it is so for some owners only.
 func (e *Engine) usesExperience(name string) bool {
-	own := policy.Own{Engine: e.rules.Policy}
-	if k := e.kinds[name]; k != nil {
+	own := policy.Own{Engine: e.registry.rules.Policy}
+	if k := e.registry.kinds[name]; k != nil {
 		own.Kind = k.rules.Policy
 	} else if !e.remote.knowsKind(name) {
 		return false

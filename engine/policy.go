@@ -155,7 +155,7 @@ type policyCache struct {
 // rulesFor returns the rules by which an outcome is decided. For a completed attempt no policy is looked up, because none applies.
 func (e *Engine) rulesFor(o *outcome) failure.Rules {
 	a := o.attempt
-	rules, own := e.rules, policy.Own{Engine: e.rules.Policy}
+	rules, own := e.registry.rules, policy.Own{Engine: e.registry.rules.Policy}
 	if a.kind != nil {
 		rules, own.Kind = a.kind.rules, a.kind.rules.Policy
 	}

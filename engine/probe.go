@@ -64,7 +64,7 @@ func (e *Engine) startProbe(d *dependency) {
 	if p.last.Before(d.opened) {
 		p.last = d.opened // the first probe is made ProbeEvery after the breaker opened
 	}
-	control := e.dutyControl(dutyProbes)
+	control := e.duties.control(dutyProbes)
 	requested := takeSignal(control.runNow)
 	if p.running || p.result != nil || !requested && (control.paused.Load() || time.Since(p.last) < cfg.ProbeEvery) {
 		return

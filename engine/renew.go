@@ -64,20 +64,9 @@ func (e *Engine) present(validFor time.Duration) error {
 	defer done()
 	policy := e.policy.following.Load()
 	return e.store.ReportWorker(ctx, store.WorkerInfo{
-		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.handled, Depends: e.depends(),
+		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.registry.names, Depends: e.registry.depends(),
 		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
 	})
-}
-
-// depends returns the dependency of each kind that has one.
-func (e *Engine) depends() map[string]string {
-	all := make(map[string]string)
-	for name, k := range e.kinds {
-		if k.rules.Dependency != "" {
-			all[name] = k.rules.Dependency
-		}
-	}
-	return all
 }
 
 // renewals lists all batches for the store, each with the jobs that run and those that wait for a slot. A lease whose outcome is known is renewed with its

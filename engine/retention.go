@@ -39,7 +39,7 @@ type retentionPass struct {
 // retain purges ended jobs that the rules no longer keep, step by step. While a step purges something the next one follows at once; otherwise it follows at the
 // next interval. A run that an operator requested scans to the end of the pass.
 func (e *Engine) retain(ctx context.Context) error {
-	requested := e.dutyControl("retention").requested.Load()
+	requested := e.duties.control("retention").requested.Load()
 	p := &e.retentionPass
 	if requested || p.shelvesCleanedAt.IsZero() || time.Since(p.shelvesCleanedAt) >= retentionRest {
 		p.shelvesCleanedAt = time.Now()

@@ -40,7 +40,7 @@ func (e *Engine) schedules(context.Context) error {
 		case err == nil && now.Before(until):
 			idle[r.Name] = idleSchedule{r.Version, r.KeptAt, until}
 		case err != nil && !errors.Is(err, holdfast.ErrConflict):
-			e.dutyProblem("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
+			e.duties.problem("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
 		}
 	}
 	e.idleSchedules = idle

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/check"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// A registry holds the kinds that this engine handles. Handlers are registered before the engine runs; from then on the registry is only read, without
+// the lock.
+type registry struct {
+	*core
+	deps  *dependencies
+	rules failure.Rules // for kinds without rules of their own
+
+	mu       sync.Mutex
+	kinds    map[string]*kind
+	names    []string // the sorted names of kinds, known once started
+	problems []error  // refused registrations, which start returns
+	started  bool
+}
+
+func newRegistry(c *core, deps *dependencies, rules failure.Rules) *registry {
+	return &registry{core: c, deps: deps, rules: rules, kinds: make(map[string]*kind)}
+}
+
+// kind is a registered handler with everything that an attempt needs, computed once.
+type kind struct {
+	name      string
+	handler   Handler
+	timeout   time.Duration
+	deadlines sharedDeadlines
+	rules     failure.Rules
+	dep       *dependency // the dependency of jobs that name none
+}
+
+// start ends the registration. It returns an error if the engine has run already or if registrations were refused; the error names all of them.
+func (r *registry) start() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.started {
+		return refuse(true, "this engine has run already: create a new one with engine.New")
+	}
+	if err := errors.Join(r.problems...); err != nil {
+		return err
+	}
+	r.started = true
+	r.names = slices.Sorted(maps.Keys(r.kinds))
+	return nil
+}
+
+// hasStarted reports whether start has succeeded.
+func (r *registry) hasStarted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started
+}
+
+// cancelDeadlines releases the timers of all kinds. It is called when no attempt runs any more.
+func (r *registry) cancelDeadlines() {
+	for _, k := range r.kinds {
+		k.deadlines.cancelAll()
+	}
+}
+
+// register adds a kind, or records why it is refused.
+func (r *registry) register(name string, work Handler, options []KindOptions) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.started {
+		panic(fmt.Sprintf("engine: kind %q: register handlers before Run", name))
+	}
+	if err := r.checkKind(name, work, options); err != nil {
+		r.problems = append(r.problems, err)
+		return
+	}
+	var given KindOptions
+	if len(options) == 1 {
+		given = options[0]
+	}
+	k := &kind{name: name, handler: work, timeout: orElse(given.Timeout, r.cfg.Timeout), rules: r.rulesOf(given)}
+	for i := len(r.cfg.Middleware) - 1; i >= 0; i-- {
+		k.handler = r.cfg.Middleware[i](k.handler)
+		if k.handler == nil {
+			r.problems = append(r.problems, refuse(true, "kind %q: Middleware[%d] returned nil; return a handler that calls next", name, i))
+			return
+		}
+	}
+	if given.Dependency != "" {
+		k.dep = r.deps.add(given.Dependency, true)
+	}
+	r.kinds[name] = k
+}
+
+func (r *registry) checkKind(name string, work Handler, options []KindOptions) error {
+	named := store.Hold{Kind: name, Actor: actorSystem} // not checked as a draft: the notifier handles kinds that no draft may have
+	probe := holdfast.Draft{Kind: "probe"}
+	if len(options) == 1 {
+		probe.Dependency = options[0].Dependency
+	}
+	if err := probe.Prepare(); err != nil {
+		return err
+	}
+	switch {
+	case name == "" || named.Check() != nil || strings.HasSuffix(name, "*"):
+		return refuse(true, "kind %.140q: use 1 to %d letters, digits and _ - . : /", name, check.MaxName)
+	case work == nil:
+		return refuse(true, "kind %q: its handler is nil; give a function", name)
+	case r.kinds[name] != nil:
+		return refuse(true, "kind %q: it has a handler already; register each kind once", name)
+	case len(options) > 1:
+		return refuse(true, "kind %q: %d Kind values given; give one", name, len(options))
+	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > check.MaxDelay):
+		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, options[0].Timeout)
+	case len(options) == 1:
+		return checkRules(fmt.Sprintf("kind %q: ", name), r.rulesOf(options[0]))
+	}
+	return nil
+}
+
+// checkRules validates a policy. where is the prefix of the error message.
+func checkRules(where string, rules failure.Rules) error {
+	if err := rules.Check(); err != nil {
+		return &holdfast.Error{Err: holdfast.ErrInvalid, Message: where + err.Error(), Cause: err}
+	}
+	return nil
+}
+
+// rulesOf returns the rules of a kind: its own, completed from the engine's.
+func (r *registry) rulesOf(given KindOptions) failure.Rules {
+	rules := r.rules
+	rules.Policy = given.Policy
+	if given.Classify != nil {
+		rules.Classify = given.Classify
+	}
+	rules.Dependency = given.Dependency
+	return rules
+}
+
+// depends returns the dependency of each kind that has one.
+func (r *registry) depends() map[string]string {
+	all := make(map[string]string)
+	for name, k := range r.kinds {
+		if k.rules.Dependency != "" {
+			all[name] = k.rules.Dependency
+		}
+	}
+	return all
+}
