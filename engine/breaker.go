@@ -234,7 +234,7 @@ func (e *Engine) breakerSaved(d *dependency, done breakerChange) {
 // holds and events. The change is nil if nothing needs to be saved now. It changes no state but breakerWrites.
 func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition, *store.Change) {
 	l, now := &d.breaker, e.clock.now()
-	cfg := e.dependencyConfig(d)
+	cfg := e.policies.dependencyConfig(d)
 	next := l.record
 	lease := e.leaseProbe(d, &next, cfg, now)
 	var moved, more []breaker.Transition
@@ -320,7 +320,7 @@ func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
 		}
 		return
 	}
-	cfg := e.dependencyConfig(d)
+	cfg := e.policies.dependencyConfig(d)
 	now := &breakerView{
 		state: c.State, since: c.Since, until: c.Until, fast: cfg.Breaker.FailFast && !cfg.Breaker.Disabled, code: cfg.Breaker.Code,
 		text: fmt.Sprintf("%s is not called: %s", d.name, reasonOf(&c)),

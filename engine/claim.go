@@ -17,7 +17,7 @@ func (e *Engine) claim(ctx context.Context) error {
 	if len(e.registry.kinds) == 0 {
 		return nil
 	}
-	if !e.presenceKnown.Load() || !e.limitsPlaced.Load() {
+	if !e.presenceKnown.Load() || !e.policies.placed.Load() {
 		return nil // the store must know the kinds' dependencies and the policy's limits before the first claim, or it would not hold jobs
 	}
 	for ctx.Err() == nil {

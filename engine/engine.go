@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -41,8 +40,11 @@ type reader interface {
 // All methods are safe for concurrent use. Handlers are registered before Run.
 type Engine struct {
 	*core
-	registry    *registry
-	duties      *dutyRunner
+	registry *registry
+	duties   *dutyRunner
+	policies *policies
+	budgets  *ownerBudgets
+
 	leases      *leaseTable
 	outcomes    outcomeQueue
 	hookCalls   chan hookCall
@@ -58,16 +60,8 @@ type Engine struct {
 
 	handlerHolds   handlerHolds
 	startDeadlines startDeadlines
-	limits         limitState
-	policy         *activePolicy
-	policyCache    policyCache
-	unsavedSpend   unsavedSpend
-	accounts       accounts
-	successRates   successRates
 
-	presenceKnown atomic.Bool   // the store knows this worker and which dependencies its kinds call
-	limitsPlaced  atomic.Bool   // the policy in force is known and its limits are in the store
-	policyKnown   chan struct{} // closed when limitsPlaced becomes true; nothing is claimed or settled for remote workers before
+	presenceKnown atomic.Bool // the store knows this worker and which dependencies its kinds call
 
 	remote remoteReports
 
@@ -76,9 +70,7 @@ type Engine struct {
 	idleSchedules    map[string]idleSchedule
 	retentionPass    retentionPass
 
-	presentedAt    time.Time // when this worker last announced its presence; used by the duty "renew" only
-	publishedCodes string    // the name of the record with this engine's codes and policies; empty if it has none
-	codesReadAt    time.Time // when the codes of other programs were last read; used by the duty "policy" only
+	presentedAt time.Time // when this worker last announced its presence; used by the duty "renew" only
 
 	stop, hurry func()          // request a graceful stop; end its grace period
 	stopping    context.Context // ends when stop is called
@@ -96,17 +88,19 @@ func New(db Store, cfg Config) (*Engine, error) {
 	}
 	c := newCore(db, cfg)
 	deps := newDependencies(cfg.Dependencies)
+	kinds := newRegistry(c, deps, rules)
+	policies := newPolicies(c, kinds)
 	e := &Engine{
 		core:        c,
-		registry:    newRegistry(c, deps, rules),
+		registry:    kinds,
 		duties:      newDutyRunner(c),
+		policies:    policies,
+		budgets:     &ownerBudgets{core: c, policy: policies.active},
 		deps:        deps,
 		leases:      newLeaseTable(cfg.Slots),
 		outcomes:    outcomeQueue{ready: make(chan struct{}, 1)},
 		hookCalls:   make(chan hookCall, maxHookCalls),
 		idleRunners: make(chan *attempt),
-		policy:      newActivePolicy(cfg.Policies, cfg.Taxonomy),
-		policyKnown: make(chan struct{}),
 		stopped:     make(chan struct{}),
 	}
 	e.duties.control(dutyProbes)
@@ -165,7 +159,7 @@ func (e *Engine) begin(ctx context.Context) error {
 	if err := e.registry.start(); err != nil {
 		return err
 	}
-	e.publishedCodes = catalog.Name(e.cfg.Taxonomy, e.inGo())
+	e.policies.start()
 	for _, d := range slices.Concat(e.intakeDuties(), e.leaseDuties()) {
 		e.duties.control(d.name) // before the first requests are read, which apply to the duties that exist then
 	}

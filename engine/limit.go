@@ -17,58 +17,63 @@ const (
 	trickleInterval = 100 * time.Millisecond
 )
 
-// limitState is what this process knows about the limits of the policy.
-type limitState struct {
-	adopted *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
-}
-
-// policies follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
-func (e *Engine) policies(ctx context.Context) error {
-	if err := e.syncCodes(); err != nil {
+// follow follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
+func (p *policies) follow(ctx context.Context) error {
+	if err := p.syncCodes(); err != nil {
 		return err
 	}
-	records, err := e.records(roomPolicy)
+	records, err := p.records(roomPolicy)
 	if err != nil {
 		return err
 	}
-	changed, bad := e.policy.read(records)
+	changed, bad := p.active.read(records)
 	if changed {
-		e.cfg.Log.Info("policy changed", "event", "policy", "version", e.policy.version)
-		signal(e.signals.breakers)
+		p.cfg.Log.Info("policy changed", "event", "policy", "version", p.active.version)
+		signal(p.signals.breakers)
 	}
-	holds, err := e.holds()
+	holds, err := p.holds()
 	if err != nil {
 		return errors.Join(bad, err)
 	}
-	e.noteHolds(holds)
-	set := e.policy.set.Load()
-	err = e.placeLimits(set, holds)
-	if err == nil && e.limitsPlaced.CompareAndSwap(false, true) {
-		close(e.policyKnown)
-		signal(e.signals.claim)
+	p.noteHolds(holds)
+	set := p.active.set.Load()
+	err = p.placeLimits(set, holds)
+	if err == nil && p.placed.CompareAndSwap(false, true) {
+		close(p.known)
+		signal(p.signals.claim)
 	}
-	if err == nil && e.limits.adopted != set {
-		err = e.keepShares(set)
+	if err == nil && p.adopted != set {
+		err = p.keepShares(set)
 	}
 	if err == nil {
-		e.limits.adopted = set
+		p.adopted = set
 	}
 	if changed {
-		err = errors.Join(err, e.learn(ctx))
+		err = errors.Join(err, p.learn(ctx))
 	}
 	return errors.Join(bad, err)
 }
 
+// wait waits until the policy in the store is known, so that no report is decided by another one.
+func (p *policies) wait(ctx context.Context) error {
+	select {
+	case <-p.known:
+		return nil
+	case <-ctx.Done():
+		return notAccepting("the policy in force is not known yet")
+	}
+}
+
 // noteHolds records which holds let further jobs start without a wake-up, so that the engine claims more often.
-func (e *Engine) noteHolds(holds []store.Hold) {
+func (p *policies) noteHolds(holds []store.Hold) {
 	hasCap, hasSmallBurst := false, false
 	for i := range holds {
 		h := &holds[i]
 		hasCap = hasCap || h.AtMost > 0
-		hasSmallBurst = hasSmallBurst || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
+		hasSmallBurst = hasSmallBurst || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*p.cfg.Poll.Seconds()
 	}
-	e.limited.hasCap.Store(hasCap)
-	e.limited.hasSmallBurst.Store(hasSmallBurst)
+	p.limited.hasCap.Store(hasCap)
+	p.limited.hasSmallBurst.Store(hasSmallBurst)
 }
 
 // trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
@@ -82,8 +87,8 @@ func (e *Engine) trickle(context.Context) error {
 
 // placeLimits places the holds of the policy that are missing in the store or differ. Holds that the policy no longer contains are lifted when it is adopted, and
 // only then: otherwise processes that were started with different policies would keep undoing each other's holds.
-func (e *Engine) placeLimits(set *policy.Set, holds []store.Hold) error {
-	now := e.clock.now()
+func (p *policies) placeLimits(set *policy.Set, holds []store.Hold) error {
+	now := p.clock.now()
 	wanted := append(set.Holds(), set.WindowHolds(now)...)
 	present := make(map[holdKey]*store.Hold, len(holds))
 	for i := range holds {
@@ -99,7 +104,7 @@ func (e *Engine) placeLimits(set *policy.Set, holds []store.Hold) error {
 		}
 		delete(present, keyOf(h))
 	}
-	if e.limits.adopted != set && !e.hasNoPolicy(set) {
+	if p.adopted != set && !p.hasNoPolicy(set) {
 		for key, h := range present {
 			if h.Actor == actorPolicy && (key.source == store.SourceLimit || key.source == store.SourceWindow) {
 				c.Lift = append(c.Lift, *h)
@@ -109,16 +114,16 @@ func (e *Engine) placeLimits(set *policy.Set, holds []store.Hold) error {
 	if len(c.Place)+len(c.Lift) == 0 {
 		return nil
 	}
-	err := e.keepChange(c)
+	err := p.keepChange(c)
 	if err == nil {
-		signal(e.signals.claim)
+		signal(p.signals.claim)
 	}
 	return err
 }
 
 // hasNoPolicy reports whether this process was started without a policy and none was ever applied. Then it leaves the holds and shares of other processes alone.
-func (e *Engine) hasNoPolicy(set *policy.Set) bool {
-	return set == e.policy.configured && e.cfg.Policies == nil && e.limits.adopted == nil && e.policy.version == 0
+func (p *policies) hasNoPolicy(set *policy.Set) bool {
+	return set == p.active.configured && p.cfg.Policies == nil && p.adopted == nil && p.active.version == 0
 }
 
 type holdKey struct{ scope, name, source string }
@@ -150,11 +155,11 @@ type weight struct {
 }
 
 // keepShares writes the weights of owners in the policy, and deletes those that an earlier policy gave and this one does not.
-func (e *Engine) keepShares(set *policy.Set) error {
-	if e.hasNoPolicy(set) {
+func (p *policies) keepShares(set *policy.Set) error {
+	if p.hasNoPolicy(set) {
 		return nil
 	}
-	records, err := e.records(roomShare)
+	records, err := p.records(roomShare)
 	if err != nil {
 		return err
 	}
@@ -182,7 +187,7 @@ func (e *Engine) keepShares(set *policy.Set) error {
 	if len(c.Records) == 0 {
 		return nil
 	}
-	if err := e.keepChange(c); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+	if err := p.keepChange(c); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err // on a conflict another process has written the same policy
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -19,6 +20,31 @@ const (
 	policyCurrent  = "current"
 	policyInterval = 2 * time.Second
 )
+
+// policies are the policy in force and what this process makes of it: the rules by which attempts are decided, the configuration of dependencies, and
+// the limits and shares in the store. The duties "policy" and "learn" keep it up to date; any goroutine may read it.
+type policies struct {
+	*core
+	registry     *registry
+	active       *activePolicy
+	cache        policyCache
+	successRates successRates
+	remoteKinds  remoteKinds
+
+	placed atomic.Bool   // the policy in force is known and its limits are in the store
+	known  chan struct{} // closed when placed becomes true; nothing is claimed or settled for remote workers before
+
+	adopted        *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
+	publishedCodes string      // the name of the record with this engine's codes and policies; empty if it has none
+	codesReadAt    time.Time   // when the codes of other programs were last read; used by the duty "policy" only
+}
+
+func newPolicies(c *core, kinds *registry) *policies {
+	return &policies{core: c, registry: kinds, active: newActivePolicy(c.cfg.Policies, c.cfg.Taxonomy), known: make(chan struct{})}
+}
+
+// start names the record of this engine's codes. It is called when all kinds are registered.
+func (p *policies) start() { p.publishedCodes = catalog.Name(p.cfg.Taxonomy, p.inGo()) }
 
 // A policyBody is the body of the record of the applied policy.
 type policyBody struct {
@@ -127,13 +153,13 @@ type dependencyConfig struct {
 }
 
 // dependencyConfig returns the configuration of a dependency. What the policy sets takes precedence over the Config.
-func (e *Engine) dependencyConfig(d *dependency) dependencyConfig {
-	set, cfg := e.policy.set.Load(), dependencyConfig{e.cfg.Dependencies[d.name]}
+func (p *policies) dependencyConfig(d *dependency) dependencyConfig {
+	set, cfg := p.active.set.Load(), dependencyConfig{p.cfg.Dependencies[d.name]}
 	cfg.Breaker = set.BreakerOver(cfg.Breaker, d.name)
 	budget, on := set.BudgetOver(cfg.Budget, d.name)
 	cfg.Budget, cfg.NoBudget = budget, cfg.NoBudget || !on
-	if p, ok := set.Probe(d.name); ok && e.cfg.ProbeURL != nil {
-		cfg.Probe, cfg.ProbeEvery = func(ctx context.Context) error { return e.cfg.ProbeURL(ctx, p.URL) }, p.Every
+	if probe, ok := set.Probe(d.name); ok && p.cfg.ProbeURL != nil {
+		cfg.Probe, cfg.ProbeEvery = func(ctx context.Context) error { return p.cfg.ProbeURL(ctx, probe.URL) }, probe.Every
 	}
 	cfg.ProbeEvery = orElse(cfg.ProbeEvery, probeEvery)
 	return cfg
@@ -153,22 +179,22 @@ type policyCache struct {
 }
 
 // rulesFor returns the rules by which an outcome is decided. For a completed attempt no policy is looked up, because none applies.
-func (e *Engine) rulesFor(o *outcome) failure.Rules {
+func (p *policies) rulesFor(o *outcome) failure.Rules {
 	a := o.attempt
-	rules, own := e.registry.rules, policy.Own{Engine: e.registry.rules.Policy}
+	rules, own := p.registry.rules, policy.Own{Engine: p.registry.rules.Policy}
 	if a.kind != nil {
 		rules, own.Kind = a.kind.rules, a.kind.rules.Policy
 	}
 	if o.Event == failure.Returned && o.Err == nil {
 		return rules
 	}
-	rules.Taxonomy = e.policy.effective.Load()
+	rules.Taxonomy = p.active.effective.Load()
 	if a.lease.Dependency != "" {
 		rules.Dependency = a.lease.Dependency
 	}
-	rules.Policy = e.policyCache.policy(e.policy.set.Load(), own, a)
+	rules.Policy = p.cache.policy(p.active.set.Load(), own, a)
 	if rules.Policy.Learned {
-		rules.Hopes = e.successRates.of(a.lease.Kind)
+		rules.Hopes = p.successRates.of(a.lease.Kind)
 	}
 	return rules
 }

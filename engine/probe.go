@@ -54,7 +54,7 @@ func (e *Engine) leaseProbe(d *dependency, next *breakerRecord, cfg dependencyCo
 // startProbe starts a health probe if this process is the one that probes and the next probe is due, or an operator requested one. The probe runs on its own
 // goroutine; its result is taken by the next update of the breaker.
 func (e *Engine) startProbe(d *dependency) {
-	c, cfg, now := &d.breaker.record, e.dependencyConfig(d), e.clock.now()
+	c, cfg, now := &d.breaker.record, e.policies.dependencyConfig(d), e.clock.now()
 	if cfg.Probe == nil || c.State != breaker.Open || c.Probing != e.worker || !now.Before(c.ProbingUntil) {
 		return
 	}

@@ -63,7 +63,7 @@ func isClosed(c *breakerRecord) bool {
 // publishProbes makes visible to checkStart which jobs have probed and, for a closed breaker, whether the last call that other processes made has failed.
 func (e *Engine) publishProbes(d *dependency, c *breakerRecord) {
 	if !isClosed(c) {
-		cfg := e.dependencyConfig(d).Breaker.WithDefaults()
+		cfg := e.policies.dependencyConfig(d).Breaker.WithDefaults()
 		d.probeOrder.Store(&probeOrder{probed: c.Probed, turn: min(probeTurn, cfg.OpenFor/30), perTurn: cfg.Probes, maxWait: cfg.OpenMax / 2})
 		return
 	}
@@ -107,7 +107,7 @@ func (e *Engine) lastAttemptWait(a *attempt, d *dependency) time.Duration {
 	last := d.lastBad
 	d.mu.Unlock()
 	wait := lastAttemptWait - time.Since(last)
-	if last.IsZero() || wait <= 0 || !e.rulesFor(&outcome{attempt: a, Outcome: failure.Outcome{Event: failure.Held}}).LastAttempt(*a.lease) {
+	if last.IsZero() || wait <= 0 || !e.policies.rulesFor(&outcome{attempt: a, Outcome: failure.Outcome{Event: failure.Held}}).LastAttempt(*a.lease) {
 		return 0
 	}
 	return wait

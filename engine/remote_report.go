@@ -37,7 +37,7 @@ func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (ans
 	}
 	ctx, done := e.callerContext(ctx)
 	defer done()
-	if err := e.waitForPolicy(ctx); err != nil {
+	if err := e.policies.wait(ctx); err != nil {
 		return nil, err
 	}
 	var outcomes []*outcome
@@ -61,6 +61,32 @@ func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (ans
 	return answers, nil
 }
 
+// ReserveRetries counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
+// the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
+// leases.
+func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
+	if !e.policies.active.hasBudgets.Load() || !e.remote.begin() {
+		return leases
+	}
+	defer e.remote.inProgress.Done()
+	var allowed []store.Lease
+	var refused []RemoteReport
+	for i := range leases {
+		if o, no := e.budgets.reserve(&attempt{lease: &leases[i]}); no {
+			refused = append(refused, RemoteReport{Lease: leases[i], Outcome: o})
+		} else {
+			allowed = append(allowed, leases[i])
+		}
+	}
+	if len(refused) == 0 {
+		return leases
+	}
+	if _, err := e.SettleReports(ctx, refused); err != nil {
+		e.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
+	}
+	return allowed
+}
+
 // settleNew settles the outcomes that are not known to be settled, and records their effects.
 func (e *Engine) settleNew(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) ([]error, error) {
 	if len(outcomes) == 0 {
@@ -82,22 +108,12 @@ func notAccepting(why string) error {
 	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
 }
 
-// waitForPolicy waits until the policy in the store is known, so that no report is decided by another one.
-func (e *Engine) waitForPolicy(ctx context.Context) error {
-	select {
-	case <-e.policyKnown:
-		return nil
-	case <-ctx.Done():
-		return notAccepting("the policy in force is not known yet")
-	}
-}
-
 // remoteOutcome makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.
 func (e *Engine) remoteOutcome(r *RemoteReport) *outcome {
 	leases := []store.Lease{r.Lease}
 	a := e.newAttempts(leases, time.Now())[0]
 	if a.kind == nil {
-		e.remote.rememberKind(a.lease.Kind)
+		e.policies.remoteKinds.add(a.lease.Kind)
 	}
 	o, now := r.Outcome, e.clock.now()
 	a.retryReserved = r.Rationed && a.lease.Failures > 0

@@ -1,18 +1,14 @@
 package engine
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 )
 
-const (
-	maxRemembered  = 20_000 // how many reported attempts are remembered, so that a repeated report is not counted again
-	maxRemoteKinds = 1000   // how many kinds without a local handler are remembered
-)
+// maxRemembered limits how many reported attempts are remembered, so that a repeated report is not counted again.
+const maxRemembered = 20_000
 
 // remoteReports is what an engine remembers about the reports of remote workers. It is safe for concurrent use.
 //
@@ -22,10 +18,9 @@ type remoteReports struct {
 	inProgress sync.WaitGroup // calls of Judge and Ration
 
 	mu        sync.Mutex
-	accepting bool            // the engine runs
-	kinds     map[string]bool // kinds of reports that have no handler here
-	counted   recentAttempts  // whose effects are recorded
-	announced recentAttempts  // which are settled, logged and passed to the hooks
+	accepting bool           // the engine runs
+	counted   recentAttempts // whose effects are recorded
+	announced recentAttempts // which are settled, logged and passed to the hooks
 }
 
 // An attemptKey identifies one attempt: no token is given twice for a job.
@@ -113,31 +108,6 @@ func (r *remoteReports) isRepeat(o *outcome) bool {
 		return true
 	}
 	return was.charge == o.verdict.Charge && was.to == o.verdict.To
-}
-
-// rememberKind remembers a kind that has no handler here, so that learn reads the experience with it.
-func (r *remoteReports) rememberKind(kind string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.kinds == nil {
-		r.kinds = make(map[string]bool)
-	}
-	if len(r.kinds) < maxRemoteKinds {
-		r.kinds[kind] = true
-	}
-}
-
-// kindNames lists the remembered kinds.
-func (r *remoteReports) kindNames() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.kinds))
-}
-
-func (r *remoteReports) knowsKind(kind string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.kinds[kind]
 }
 
 // stopReports refuses further reports and waits for those in progress. If they take too long, their store calls are cancelled.

@@ -62,10 +62,10 @@ func (e *Engine) stopAll(listed map[holdfast.ID]*attempt, named []holdfast.ID, c
 func (e *Engine) present(validFor time.Duration) error {
 	ctx, done := e.storeContext(e.cfg.Lease / 3)
 	defer done()
-	policy := e.policy.following.Load()
+	policy := e.policies.active.following.Load()
 	return e.store.ReportWorker(ctx, store.WorkerInfo{
 		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.registry.names, Depends: e.registry.depends(),
-		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
+		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.policies.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
 	})
 }
 

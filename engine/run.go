@@ -50,7 +50,7 @@ func (e *Engine) run(a *attempt) (next *attempt) {
 			e.start(next)
 		}
 	}()
-	refusal, refused := e.reserveRetry(a)
+	refusal, refused := e.budgets.reserve(a)
 	if !refused {
 		refusal, refused = e.checkStart(a)
 	}

@@ -120,7 +120,7 @@ func (e *Engine) prepareSettlement(o *outcome) store.Settlement {
 // decide calls failure.Decide. If a rule, a backoff or an error value of the application panics, it decides again without the application's rules, so
 // that the panic cannot stop the settlements of other jobs.
 func (e *Engine) decide(o *outcome) (v failure.Verdict) {
-	rules := e.rulesFor(o)
+	rules := e.policies.rulesFor(o)
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			e.logIgnored("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was ignored: %v", o.attempt.lease.Kind, thrown))
@@ -136,7 +136,7 @@ func (e *Engine) decide(o *outcome) (v failure.Verdict) {
 func (e *Engine) recordEffects(o *outcome) {
 	e.observe(o)
 	if o.attempt.lease.Owner != "" {
-		e.charge(o)
+		e.budgets.charge(o)
 	}
 	if o.verdict.Within > 0 {
 		e.startDeadlines.extend(o.verdict.Within)

@@ -10,46 +10,18 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/store"
 )
 
-const (
-	roomBudget = "budget"
-	// budgetIdle is how long after the last failed call the retries of a dependency are limited. A full bucket limits nothing, so there is none until a
-	// call fails.
-	budgetIdle = 10 * time.Minute
-)
+const roomBudget = "budget"
 
-// holdRetries adds to the change the hold that keeps the retries of a dependency within its budget, or lifts it. Retries take tokens from a bucket that first
-// attempts and completed retries fill.
-func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
-	now := e.clock.now()
-	recentFailure := !next.Failed.IsZero() && now.Sub(next.Failed) < budgetIdle || next.Budget != nil && next.Flow != nil && !next.Flow.Free
-	h := store.Hold{Dependency: d.name, Source: store.SourceBudget, Retries: true, Actor: actorSystem}
-	probing := next.State == breaker.HalfOpen // the breaker lets so few jobs through that no budget is needed, and a job that waits for its turn to probe would use up tokens
-	if cfg.NoBudget || !recentFailure || probing {
-		if next.Budget != nil {
-			next.Budget = nil
-			c.Lift = append(c.Lift, h)
-		}
-		return
-	}
-	unsaved := &d.breaker.unsaved
-	perSecond, burst, level := cfg.Budget.Rate()
-	tokens := cfg.Budget.Deposit(unsaved.firsts, unsaved.good)
-	want := store.Rate{PerSecond: perSecond, Burst: burst}
-	if next.Budget == nil || *next.Budget != want {
-		next.Budget = &want
-		h.Rate = &store.Rate{PerSecond: perSecond, Burst: burst, Level: min(burst, level+tokens)}
-		h.Reason = "retry budget: retries are limited in proportion to first attempts"
-		c.Place = append(c.Place, h)
-		return
-	}
-	if tokens > 0 {
-		c.Deposits = append(c.Deposits, store.Deposit{Hold: h, Tokens: tokens})
-	}
+// ownerBudgets keep the retries of owners within the budgets that the policy gives them, across all processes. It is safe for concurrent use.
+type ownerBudgets struct {
+	*core
+	policy   *activePolicy
+	unsaved  unsavedSpend
+	accounts accounts
 }
 
 // An account is the body of a record of room "budget": what an owner's attempts have used up.
@@ -76,18 +48,18 @@ type spend struct {
 	cost    float64
 }
 
-// reserveRetry counts a retry of an owner with a budget before it starts. The account is changed by compare-and-set, so the budget is never exceeded, however
+// reserve counts a retry of an owner with a budget before it starts. The account is changed by compare-and-set, so the budget is never exceeded, however
 // many workers there are. A retry that the budget does not allow is released at no cost, and waits behind the hold that was placed when the
 // budget was used up. So is a retry whose account cannot be read or written. First attempts and owners without a budget are not affected.
-func (e *Engine) reserveRetry(a *attempt) (o failure.Outcome, refused bool) {
-	if !e.policy.hasBudgets.Load() || a.lease.Owner == "" || a.lease.Failures == 0 {
+func (b *ownerBudgets) reserve(a *attempt) (o failure.Outcome, refused bool) {
+	if !b.policy.hasBudgets.Load() || a.lease.Owner == "" || a.lease.Failures == 0 {
 		return o, false
 	}
-	set := e.policy.set.Load()
+	set := b.policy.set.Load()
 	if _, limited := set.OwnerBudget(a.lease.Owner); !limited {
 		return o, false
 	}
-	why, err := e.chargeOwner(a.lease.Owner, spend{retries: 1, cost: set.Cost(a.lease.Kind)}, true)
+	why, err := b.chargeOwner(a.lease.Owner, spend{retries: 1, cost: set.Cost(a.lease.Kind)}, true)
 	switch {
 	case err != nil:
 		return failure.Outcome{Event: failure.Held, Err: fmt.Errorf("the budget of its owner could not be read or updated: %w", err), Wait: breakerInterval}, true
@@ -98,38 +70,12 @@ func (e *Engine) reserveRetry(a *attempt) (o failure.Outcome, refused bool) {
 	return o, false
 }
 
-// ReserveRetries counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
-// the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
-// leases.
-func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
-	if !e.policy.hasBudgets.Load() || !e.remote.begin() {
-		return leases
-	}
-	defer e.remote.inProgress.Done()
-	var allowed []store.Lease
-	var refused []RemoteReport
-	for i := range leases {
-		if o, no := e.reserveRetry(&attempt{lease: &leases[i]}); no {
-			refused = append(refused, RemoteReport{Lease: leases[i], Outcome: o})
-		} else {
-			allowed = append(allowed, leases[i])
-		}
-	}
-	if len(refused) == 0 {
-		return leases
-	}
-	if _, err := e.SettleReports(ctx, refused); err != nil {
-		e.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
-	}
-	return allowed
-}
-
 // charge counts an attempt against its owner's budget, if it has one. An attempt that was released or never started costs nothing. A retry that was reserved is
 // already counted; if it turns out to cost nothing, it is given back.
-func (e *Engine) charge(o *outcome) {
-	lease, set := o.attempt.lease, e.policy.set.Load()
+func (b *ownerBudgets) charge(o *outcome) {
+	lease, set := o.attempt.lease, b.policy.set.Load()
 	free := o.attempt.began.IsZero() || o.verdict.Charge == store.ChargeRelease
-	if !e.policy.hasBudgets.Load() || o.attempt.retryReserved != free { // reserved and used, or neither: the account is right
+	if !b.policy.hasBudgets.Load() || o.attempt.retryReserved != free { // reserved and used, or neither: the account is right
 		return
 	}
 	if _, limited := set.OwnerBudget(lease.Owner); !limited {
@@ -142,7 +88,7 @@ func (e *Engine) charge(o *outcome) {
 	if o.attempt.retryReserved {
 		one = spend{-1, -one.cost}
 	}
-	s := &e.unsavedSpend
+	s := &b.unsaved
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(lease.Owner, one)
@@ -157,36 +103,36 @@ func (s *unsavedSpend) add(owner string, one spend) {
 	s.all[owner] = spend{was.retries + one.retries, was.cost + one.cost}
 }
 
-// budgets writes what owners have used up, besides reserved retries, to their accounts, and what was given back. It holds the retries of owners that have used
+// write writes what owners have used up, besides reserved retries, to their accounts, and what was given back. It holds the retries of owners that have used
 // up their budget until the next day or month.
-func (e *Engine) budgets(context.Context) error {
-	e.unsavedSpend.mu.Lock()
-	all := e.unsavedSpend.all
-	e.unsavedSpend.all = nil
-	e.unsavedSpend.mu.Unlock()
+func (b *ownerBudgets) write(context.Context) error {
+	b.unsaved.mu.Lock()
+	all := b.unsaved.all
+	b.unsaved.all = nil
+	b.unsaved.mu.Unlock()
 	for _, owner := range sortedKeys(all) {
-		_, err := e.chargeOwner(owner, all[owner], false)
+		_, err := b.chargeOwner(owner, all[owner], false)
 		if errors.Is(err, holdfast.ErrConflict) {
 			continue // it was not written: keep it for the next run
 		}
 		delete(all, owner)
 		if err != nil { // it may have been written; counting it never is better than counting it twice
-			e.giveBack(all)
+			b.giveBack(all)
 			return err
 		}
 	}
-	if e.giveBack(all); len(all) > 0 {
+	if b.giveBack(all); len(all) > 0 {
 		return fmt.Errorf("the accounts of %d owners could not be updated: other processes changed them at the same time", len(all))
 	}
 	return nil
 }
 
 // giveBack keeps what was not written for the next run.
-func (e *Engine) giveBack(all map[string]spend) {
-	e.unsavedSpend.mu.Lock()
-	defer e.unsavedSpend.mu.Unlock()
+func (b *ownerBudgets) giveBack(all map[string]spend) {
+	b.unsaved.mu.Lock()
+	defer b.unsaved.mu.Unlock()
 	for owner, one := range all {
-		e.unsavedSpend.add(owner, one)
+		b.unsaved.add(owner, one)
 	}
 }
 
@@ -199,17 +145,17 @@ type accounts struct {
 
 // chargeOwner writes what one owner uses up to its account. With refuseIfUsedUp nothing is written if the budget is used up already, and refusal says which part
 // of it. On a version conflict it re-reads the accounts and tries again, up to 16 times; then it returns ErrConflict.
-func (e *Engine) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refusal string, err error) {
-	limit, limited := e.policy.set.Load().OwnerBudget(owner)
+func (b *ownerBudgets) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refusal string, err error) {
+	limit, limited := b.policy.set.Load().OwnerBudget(owner)
 	if !limited {
 		return "", nil
 	}
-	s := &e.accounts
+	s := &b.accounts
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range 16 {
 		if s.known == nil {
-			records, err := e.records(roomBudget)
+			records, err := b.records(roomBudget)
 			if err != nil {
 				return "", err
 			}
@@ -221,10 +167,10 @@ func (e *Engine) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refu
 		var c store.Change
 		r := s.known[owner]
 		r.Namespace, r.Name = roomBudget, owner
-		if c, refusal, err = accountChange(r, limit, one, e.clock.now(), refuseIfUsedUp); err != nil || refusal != "" {
+		if c, refusal, err = accountChange(r, limit, one, b.clock.now(), refuseIfUsedUp); err != nil || refusal != "" {
 			return refusal, err
 		}
-		if err = e.keepChange(c); err == nil {
+		if err = b.keepChange(c); err == nil {
 			r = c.Records[0]
 			r.Version++
 			s.known[owner] = r
