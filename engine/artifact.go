@@ -25,28 +25,31 @@ type sweepLock struct {
 	Until  time.Time `json:"until"`
 }
 
-// artifacts expires the artifacts that are due: each is deleted by Config.DeleteArtifact and then marked, with an event in the story of its job. If the process is killed in
+// An artifactSweeper expires artifacts whose time is up.
+type artifactSweeper struct{ *core }
+
+// run expires the artifacts that are due: each is deleted by Config.DeleteArtifact and then marked, with an event in the story of its job. If the process is killed in
 // between, or loses the lock, the artifact is not marked, and the next process deletes it again.
-func (e *Engine) artifacts(ctx context.Context) error {
-	if due, err := e.dueArtifacts(); err != nil || len(due) == 0 {
+func (s *artifactSweeper) run(ctx context.Context) error {
+	if due, err := s.due(); err != nil || len(due) == 0 {
 		return err
 	}
-	lock, acquired, err := e.acquireSweepLock()
+	lock, acquired, err := s.acquireLock()
 	if err != nil || !acquired {
 		return err
 	}
-	due, err := e.dueArtifacts() // read again: another process may have marked some before this one got the lock
+	due, err := s.due() // read again: another process may have marked some before this one got the lock
 	if err != nil {
 		return err
 	}
 	var all []error
 	for chunk := range slices.Chunk(due, maxArtifacts) {
-		expired, err := e.expireArtifacts(ctx, chunk)
+		expired, err := s.expireAll(ctx, chunk)
 		all = append(all, err)
 		if len(expired) == 0 {
 			continue
 		}
-		if err := e.markExpired(&lock, expired); errors.Is(err, holdfast.ErrConflict) {
+		if err := s.markExpired(&lock, expired); errors.Is(err, holdfast.ErrConflict) {
 			break // another process has the lock now
 		} else if err != nil {
 			return errors.Join(append(all, err)...)
@@ -55,15 +58,15 @@ func (e *Engine) artifacts(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-func (e *Engine) dueArtifacts() ([]store.Artifact, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (s *artifactSweeper) due() ([]store.Artifact, error) {
+	ctx, done := s.storeContext(s.cfg.Lease)
 	defer done()
-	return e.store.Artifacts(ctx, store.ArtifactFilter{Due: true, Limit: 1000})
+	return s.store.Artifacts(ctx, store.ArtifactFilter{Due: true, Limit: 1000})
 }
 
-// acquireSweepLock takes or extends the lock, unless another worker holds it.
-func (e *Engine) acquireSweepLock() (lock store.Record, acquired bool, err error) {
-	records, err := e.records(roomArtifact)
+// acquireLock takes or extends the lock, unless another worker holds it.
+func (s *artifactSweeper) acquireLock() (lock store.Record, acquired bool, err error) {
+	records, err := s.records(roomArtifact)
 	if err != nil {
 		return lock, false, err
 	}
@@ -74,12 +77,12 @@ func (e *Engine) acquireSweepLock() (lock store.Record, acquired bool, err error
 		}
 	}
 	var holder sweepLock
-	now := e.clock.now()
-	if len(lock.Body) > 0 && json.Unmarshal(lock.Body, &holder) == nil && holder.Worker != e.worker && now.Before(holder.Until) {
+	now := s.clock.now()
+	if len(lock.Body) > 0 && json.Unmarshal(lock.Body, &holder) == nil && holder.Worker != s.worker && now.Before(holder.Until) {
 		return lock, false, nil
 	}
-	lock.Body = e.sweepLockBody()
-	switch err := e.keepChange(store.Change{Records: []store.Record{lock}}); {
+	lock.Body = s.lockBody()
+	switch err := s.keepChange(store.Change{Records: []store.Record{lock}}); {
 	case errors.Is(err, holdfast.ErrConflict):
 		return lock, false, nil
 	case err != nil:
@@ -89,23 +92,23 @@ func (e *Engine) acquireSweepLock() (lock store.Record, acquired bool, err error
 	return lock, true, nil
 }
 
-// sweepLockBody returns the lock of this worker, valid for two leases from now.
-func (e *Engine) sweepLockBody() json.RawMessage {
-	body, _ := json.Marshal(sweepLock{Worker: e.worker, Until: e.clock.now().Add(2 * e.cfg.Lease)}) // this cannot fail
+// lockBody returns the lock of this worker, valid for two leases from now.
+func (s *artifactSweeper) lockBody() json.RawMessage {
+	body, _ := json.Marshal(sweepLock{Worker: s.worker, Until: s.clock.now().Add(2 * s.cfg.Lease)}) // this cannot fail
 	return body
 }
 
-// expireArtifacts deletes artifacts for at most a lease, half the time for which the lock is held. It returns those that were deleted; an artifact that cannot be
+// expireAll deletes artifacts for at most a lease, half the time for which the lock is held. It returns those that were deleted; an artifact that cannot be
 // deleted does not prevent the others.
-func (e *Engine) expireArtifacts(ctx context.Context, chunk []store.Artifact) (expired []store.Artifact, err error) {
-	within, cancel := context.WithTimeout(ctx, e.cfg.Lease)
+func (s *artifactSweeper) expireAll(ctx context.Context, chunk []store.Artifact) (expired []store.Artifact, err error) {
+	within, cancel := context.WithTimeout(ctx, s.cfg.Lease)
 	defer cancel()
 	var all []error
 	for _, a := range chunk {
 		if within.Err() != nil {
 			break
 		}
-		if err := e.expireArtifact(within, a); err != nil {
+		if err := s.expire(within, a); err != nil {
 			all = append(all, fmt.Errorf("artifact %s of job %s could not be deleted: %w", a.Name, a.Job, err))
 			continue
 		}
@@ -115,26 +118,26 @@ func (e *Engine) expireArtifacts(ctx context.Context, chunk []store.Artifact) (e
 	return expired, errors.Join(all...)
 }
 
-func (e *Engine) expireArtifact(ctx context.Context, a store.Artifact) (err error) {
-	if e.cfg.DeleteArtifact == nil {
+func (s *artifactSweeper) expire(ctx context.Context, a store.Artifact) (err error) {
+	if s.cfg.DeleteArtifact == nil {
 		return nil
 	}
 	defer recoverTo(&err)
-	return e.cfg.DeleteArtifact(ctx, a)
+	return s.cfg.DeleteArtifact(ctx, a)
 }
 
 // markExpired marks deleted artifacts in the same change that extends the lock. If another process has the lock, the change fails with ErrConflict: so each artifact
 // is marked, and its event written, once.
-func (e *Engine) markExpired(lock *store.Record, expired []store.Artifact) error {
-	lock.Body = e.sweepLockBody()
+func (s *artifactSweeper) markExpired(lock *store.Record, expired []store.Artifact) error {
+	lock.Body = s.lockBody()
 	c := store.Change{Records: []store.Record{*lock}, Artifacts: expired}
 	for _, a := range expired {
 		c.Events = append(c.Events, store.Event{Job: a.Job, Name: store.EventExpired, Actor: actorSystem, Reason: "artifact " + a.Name})
 	}
-	if err := e.keepChange(c); err != nil {
+	if err := s.keepChange(c); err != nil {
 		return err
 	}
 	lock.Version++
-	signal(e.signals.feed)
+	signal(s.signals.feed)
 	return nil
 }

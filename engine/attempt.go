@@ -32,12 +32,12 @@ const (
 
 // An attempt is one lease on its way from claim to settlement. The lease table guards the fields that change.
 type attempt struct {
-	engine *Engine
-	lease  *store.Lease
-	kind   *kind       // nil when this engine has no handler for it
-	dep    *dependency // the dependency of the job, if this engine keeps its breaker
-	batch  *batch
-	asked  time.Time // when the store was asked for the lease, by this process's clock
+	maker *attemptMaker
+	lease *store.Lease
+	kind  *kind       // nil when this engine has no handler for it
+	dep   *dependency // the dependency of the job, if this engine keeps its breaker
+	batch *batch
+	asked time.Time // when the store was asked for the lease, by this process's clock
 
 	retryReserved bool // it is a retry that was counted against its owner's budget before it started
 
@@ -135,14 +135,5 @@ func (j *Job[A]) Result(value any) {
 
 // note writes to the store directly. If the answer is ErrLeaseLost, the handler's context ends at once.
 func (j *Job[A]) note(ctx context.Context, n store.Note) error {
-	a := j.attempt
-	n.Batch, n.Job, n.Token = a.lease.Batch, a.lease.ID, a.lease.Token
-	answers, err := a.engine.store.Note(ctx, []store.Note{n})
-	if err == nil && len(answers) == 1 {
-		err = answers[0]
-	}
-	if errors.Is(err, holdfast.ErrLeaseLost) {
-		a.engine.leases.stop(a, holdfast.ErrLeaseLost)
-	}
-	return err
+	return j.attempt.maker.note(ctx, j.attempt, n)
 }

@@ -225,7 +225,7 @@ func (e *Engine) breakerSaved(d *dependency, done breakerChange) {
 	for _, t := range done.moved {
 		e.cfg.Log.Warn("breaker changed state", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
 		if e.cfg.OnBreakerChange != nil {
-			e.queueHook("moved", func(ctx context.Context) { e.cfg.OnBreakerChange(ctx, d.name, t) })
+			e.announcer.queue("moved", func(ctx context.Context) { e.cfg.OnBreakerChange(ctx, d.name, t) })
 		}
 	}
 }
@@ -343,6 +343,6 @@ func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
 // withdraw refuses the attempts that wait for a slot and would call a dependency whose breaker is open.
 func (e *Engine) withdraw(d *dependency) {
 	for _, a := range e.leases.withdraw(d) {
-		e.queueOutcome(a, d.view.Load().refusal())
+		e.outcomes.add(a, d.view.Load().refusal())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // checkStart decides whether an attempt may start. If not, refused is true and o is its outcome: an unreadable or expired job fails, as does one whose open
@@ -15,7 +16,7 @@ func (e *Engine) checkStart(a *attempt) (o failure.Outcome, refused bool) {
 	lease := a.lease
 	switch {
 	case lease.Corrupt != "":
-		return failure.Outcome{Event: failure.Unreadable, Err: errors.New(lease.Corrupt)}, true
+		return unreadableOutcome(lease), true
 	case !lease.ExpireAt.IsZero() && !lease.AsOf.Add(a.elapsed()).Before(lease.ExpireAt):
 		return failure.Outcome{Event: failure.Expired}, true
 	case a.kind == nil:
@@ -26,6 +27,11 @@ func (e *Engine) checkStart(a *attempt) (o failure.Outcome, refused bool) {
 		return e.checkBreaker(a)
 	}
 	return failure.Outcome{}, false
+}
+
+// unreadableOutcome is the outcome of a job that the store cannot read.
+func unreadableOutcome(lease *store.Lease) failure.Outcome {
+	return failure.Outcome{Event: failure.Unreadable, Err: errors.New(lease.Corrupt)}
 }
 
 // checkBreaker refuses an attempt that would call a dependency whose breaker is open, or before it is its turn to probe. All other holds took effect

@@ -54,11 +54,11 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 		return 0, nil
 	}
 	e.clock.set(leases[0].AsOf)
-	start, release := e.leases.admit(e.newAttempts(leases, asked), e.trustedUntil(asked))
+	start, release := e.leases.admit(e.attempts.newAttempts(leases, asked), e.cfg.trustedUntil(asked))
 	for _, a := range start {
 		e.start(a)
 	}
-	e.releaseAll(release)
+	e.outcomes.releaseAll(release)
 	return len(leases), nil
 }
 
@@ -133,27 +133,4 @@ func (t *leaseTable) recordClaim(took time.Duration) {
 		t.avgRun = (orElse(t.avgRun, mean) + mean) / 2
 	}
 	t.runsEnded, t.runTime = 0, 0
-}
-
-// newAttempts makes one attempt of each lease. asked is when the store was asked for them.
-func (e *Engine) newAttempts(leases []store.Lease, asked time.Time) []*attempt {
-	made := make([]attempt, len(leases))
-	all := make([]*attempt, len(leases))
-	for i := range leases {
-		k := e.registry.kinds[leases[i].Kind]
-		made[i] = attempt{engine: e, lease: &leases[i], kind: k, asked: asked}
-		if leases[i].Dependency != "" {
-			made[i].dep = e.deps.find(leases[i].Dependency)
-		} else if k != nil {
-			made[i].dep = k.dep
-		}
-		all[i] = &made[i]
-	}
-	return all
-}
-
-// trustedUntil returns until when leases that were claimed or renewed by a call at that time are certainly still held: the lease duration, less a
-// margin. Both times are by this process's monotonic clock, so the store's clock does not matter.
-func (e *Engine) trustedUntil(asked time.Time) time.Time {
-	return asked.Add(e.cfg.Lease - e.cfg.margin())
 }

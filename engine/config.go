@@ -227,6 +227,12 @@ func (c *Config) setDefaults() {
 // least twice within it, so handlers of leases that could not be renewed are told to stop before the lease expires.
 func (c *Config) margin() time.Duration { return c.Lease / 10 }
 
+// trustedUntil returns until when leases that were claimed or renewed by a call at that time are certainly still held: the lease duration, less a
+// margin. Both times are by this process's monotonic clock, so the store's clock does not matter.
+func (c *Config) trustedUntil(asked time.Time) time.Time {
+	return asked.Add(c.Lease - c.margin())
+}
+
 // orElse returns given, or otherwise if given is the zero value.
 func orElse[T comparable](given, otherwise T) T {
 	var zero T

@@ -113,6 +113,29 @@ func (c *core) keepChange(change store.Change) error {
 	return c.store.Apply(ctx, change)
 }
 
+// repeat calls step until it processes fewer than limit, which means that nothing is left, or maxRepeat times, so that the duty remains responsive to
+// pauses and stops. It reports whether there was something to do.
+func (c *core) repeat(ctx context.Context, limit int, step func(context.Context, int) (int, error)) (bool, error) {
+	busy := false
+	for range maxRepeat {
+		if ctx.Err() != nil {
+			break
+		}
+		n, err := c.stepOnce(limit, step)
+		busy = busy || n > 0
+		if err != nil || n < limit {
+			return busy, err
+		}
+	}
+	return busy, nil
+}
+
+func (c *core) stepOnce(limit int, step func(context.Context, int) (int, error)) (int, error) {
+	ctx, done := c.storeContext(c.cfg.Lease)
+	defer done()
+	return step(ctx, limit)
+}
+
 // logDurability logs settings of the store's database under which acknowledged jobs can be lost, if the store can report them.
 func (c *core) logDurability() {
 	s, ok := c.store.(interface {

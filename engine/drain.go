@@ -20,7 +20,7 @@ import (
 // Leases are renewed all the while, so a drain may last longer than a lease. If the last settlements cannot be written within a lease, the error says how
 // many jobs are left to be reclaimed.
 func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
-	e.releaseAll(e.leases.close())
+	e.outcomes.releaseAll(e.leases.close())
 	grace, cancel := context.WithTimeout(e.hurrying, e.cfg.Grace)
 	defer cancel()
 	e.waitIdle(grace)

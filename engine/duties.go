@@ -14,26 +14,30 @@ var builtinDuties = []string{
 // dutyProbes is the duty of health probes. It has no interval: the duty "breakers" starts probes. It can be paused and reports its runs like the others.
 const dutyProbes = "probes"
 
-// intakeDuties returns the duties that claim jobs or make jobs claimable, and the rest of the maintenance. They end when the engine is asked to stop.
+// intakeDuties makes the duties that claim jobs or make jobs claimable, and the rest of the maintenance. They end when the engine is asked to stop. State
+// that only one duty uses is in the type of that duty.
 func (e *Engine) intakeDuties() []dutySpec {
+	c := e.core
+	sweeper := &sweeper{core: c, attempts: e.attempts, leases: e.leases, outcomes: e.outcomes}
+	sequencer, groups := &sequencer{core: c}, &groupAdvancer{core: c}
 	all := []dutySpec{
 		{name: "duties", run: e.duties.obeyRequests, interval: dutiesInterval},
 		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.signals.claim},
 		{name: "wake", run: e.wake},
-		{name: "promote", run: e.promote, interval: min(e.cfg.Poll, 500*time.Millisecond)},
-		{name: "reclaim", run: e.reclaim, interval: e.cfg.Sweep, jitter: true},
-		{name: "expire", run: e.expire, interval: e.cfg.Sweep, jitter: true},
+		{name: "promote", run: (&promoter{c}).run, interval: min(e.cfg.Poll, 500*time.Millisecond)},
+		{name: "reclaim", run: sweeper.reclaim, interval: e.cfg.Sweep, jitter: true},
+		{name: "expire", run: sweeper.expire, interval: e.cfg.Sweep, jitter: true},
 		{name: "policy", run: e.policies.follow, interval: policyInterval},
 		{name: "budget", run: e.budgets.write, interval: breakerInterval},
 		{name: "trickle", run: e.trickle, interval: trickleInterval},
-		{name: "deadline", run: e.checkDeadlines, interval: time.Second},
-		{name: "redrive", run: e.redrives, interval: redriveInterval},
+		{name: "deadline", run: e.deadlines.run, interval: time.Second},
+		{name: "redrive", run: (&redriver{c}).run, interval: redriveInterval},
 		{name: "learn", run: e.policies.learn, interval: learnInterval},
-		{name: "sequence", run: e.sequence, interval: liveInterval, nextInterval: e.sequenceInterval.next, signal: e.signals.feed},
-		{name: "group", run: e.groups, interval: liveInterval, nextInterval: e.groupInterval.next, signal: e.signals.groups},
-		{name: "schedule", run: e.schedules, interval: scheduleInterval},
-		{name: "retention", run: e.retain, interval: retentionInterval, jitter: true},
-		{name: "artifacts", run: e.artifacts, interval: artifactInterval, jitter: true},
+		{name: "sequence", run: sequencer.run, interval: liveInterval, nextInterval: sequencer.interval.next, signal: e.signals.feed},
+		{name: "group", run: groups.run, interval: liveInterval, nextInterval: groups.interval.next, signal: e.signals.groups},
+		{name: "schedule", run: (&scheduler{core: c, duties: e.duties}).run, interval: scheduleInterval},
+		{name: "retention", run: (&retention{core: c, duties: e.duties}).run, interval: retentionInterval, jitter: true},
+		{name: "artifacts", run: (&artifactSweeper{c}).run, interval: artifactInterval, jitter: true},
 	}
 	all = slices.DeleteFunc(all, func(c dutySpec) bool { return slices.Contains(e.cfg.DisableDuties, c.name) })
 	for _, d := range e.cfg.Duties {
@@ -42,7 +46,7 @@ func (e *Engine) intakeDuties() []dutySpec {
 	return all
 }
 
-// leaseDuties returns the duties that claimed jobs need. They run until the last settlement is written: a drain may last longer than a lease.
+// leaseDuties makes the duties that claimed jobs need. They run until the last settlement is written: a drain may last longer than a lease.
 func (e *Engine) leaseDuties() []dutySpec {
 	return []dutySpec{
 		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.signals.cancel},

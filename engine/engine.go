@@ -40,14 +40,16 @@ type reader interface {
 // All methods are safe for concurrent use. Handlers are registered before Run.
 type Engine struct {
 	*core
-	registry *registry
-	duties   *dutyRunner
-	policies *policies
-	budgets  *ownerBudgets
+	registry  *registry
+	duties    *dutyRunner
+	policies  *policies
+	budgets   *ownerBudgets
+	deadlines *startDeadlines
+	announcer *announcer
 
 	leases      *leaseTable
-	outcomes    outcomeQueue
-	hookCalls   chan hookCall
+	outcomes    *outcomeQueue
+	attempts    *attemptMaker
 	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
 	idleCount   atomic.Int64  // the number of idle runner goroutines
 
@@ -58,17 +60,14 @@ type Engine struct {
 	breakerWrites  int         // how many breaker records this engine has written; guarded by breakersMu
 	probes         sync.WaitGroup
 
-	handlerHolds   handlerHolds
-	startDeadlines startDeadlines
+	handlerHolds handlerHolds
 
 	presenceKnown atomic.Bool // the store knows this worker and which dependencies its kinds call
 
 	remote remoteReports
 
-	sequenceInterval adaptiveInterval // used by the duty "sequence" only
-	groupInterval    adaptiveInterval // used by the duty "group" only
-	idleSchedules    map[string]idleSchedule
-	retentionPass    retentionPass
+	intake []dutySpec // end when the engine is asked to stop
+	upkeep []dutySpec // run until the last settlement is written
 
 	presentedAt time.Time // when this worker last announced its presence; used by the duty "renew" only
 
@@ -90,20 +89,25 @@ func New(db Store, cfg Config) (*Engine, error) {
 	deps := newDependencies(cfg.Dependencies)
 	kinds := newRegistry(c, deps, rules)
 	policies := newPolicies(c, kinds)
+	leases := newLeaseTable(cfg.Slots)
+	announcer := newAnnouncer(c, leases)
 	e := &Engine{
 		core:        c,
 		registry:    kinds,
 		duties:      newDutyRunner(c),
 		policies:    policies,
 		budgets:     &ownerBudgets{core: c, policy: policies.active},
+		deadlines:   &startDeadlines{core: c, announcer: announcer},
+		announcer:   announcer,
 		deps:        deps,
-		leases:      newLeaseTable(cfg.Slots),
-		outcomes:    outcomeQueue{ready: make(chan struct{}, 1)},
-		hookCalls:   make(chan hookCall, maxHookCalls),
+		leases:      leases,
+		outcomes:    newOutcomeQueue(),
+		attempts:    &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases},
 		idleRunners: make(chan *attempt),
 		stopped:     make(chan struct{}),
 	}
 	e.duties.control(dutyProbes)
+	e.intake, e.upkeep = e.intakeDuties(), e.leaseDuties()
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
 	return e, nil
@@ -130,15 +134,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	var intake, upkeep, settler, hooks sync.WaitGroup
 	renewing, stopRenewing := context.WithCancel(e.storeCtx)
 	defer stopRenewing()
-	for _, d := range e.intakeDuties() {
+	for _, d := range e.intake {
 		intake.Go(func() { e.duties.run(claiming, d) })
 	}
-	for _, d := range e.leaseDuties() {
+	for _, d := range e.upkeep {
 		upkeep.Go(func() { e.duties.run(renewing, d) })
 	}
 	upkeep.Go(e.logDurability)
 	settler.Go(e.settle)
-	hooks.Go(e.runHooks)
+	hooks.Go(e.announcer.run)
 
 	<-claiming.Done()
 	err := e.drain(&intake, &settler)
@@ -146,7 +150,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	stopRenewing()
 	upkeep.Wait()
 	e.waitFor(&e.probes, e.cfg.AbandonAfter)
-	close(e.hookCalls)
+	close(e.announcer.calls)
 	e.waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())
 	e.registry.cancelDeadlines()
@@ -160,7 +164,7 @@ func (e *Engine) begin(ctx context.Context) error {
 		return err
 	}
 	e.policies.start()
-	for _, d := range slices.Concat(e.intakeDuties(), e.leaseDuties()) {
+	for _, d := range slices.Concat(e.intake, e.upkeep) {
 		e.duties.control(d.name) // before the first requests are read, which apply to the duties that exist then
 	}
 	e.handlerCtx = context.WithoutCancel(ctx)

@@ -7,11 +7,10 @@ import (
 )
 
 // expire ends jobs that did not start before their expiry and that no worker claims, because they are held or their queue has no worker.
-func (e *Engine) expire(ctx context.Context) error {
-	return e.sweep(ctx, e.store.Expire, func(a *attempt) failure.Outcome {
+func (s *sweeper) expire(ctx context.Context) error {
+	return s.sweep(ctx, s.store.Expire, func(a *attempt) failure.Outcome {
 		if a.lease.Corrupt != "" {
-			o, _ := e.checkStart(a)
-			return o
+			return unreadableOutcome(a.lease)
 		}
 		return failure.Outcome{Event: failure.Expired}
 	})

@@ -2,17 +2,23 @@ package engine
 
 import "context"
 
-// groups queues the members of groups that waited for other members, and settles groups whose members have ended.
-func (e *Engine) groups(ctx context.Context) error {
-	if !e.groupInterval.wait(ctx) {
+// A groupAdvancer moves groups on when their members end.
+type groupAdvancer struct {
+	*core
+	interval adaptiveInterval
+}
+
+// run queues the members of groups that waited for other members, and settles groups whose members have ended.
+func (g *groupAdvancer) run(ctx context.Context) error {
+	if !g.interval.wait(ctx) {
 		return nil
 	}
 	// One step may enable the next, so the step is repeated until it finds nothing to do.
-	busy, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return e.store.AdvanceGroups(ctx, maxConclude) })
-	e.groupInterval.runEnded(busy)
+	busy, err := g.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return g.store.AdvanceGroups(ctx, maxConclude) })
+	g.interval.runEnded(busy)
 	if busy {
-		signal(e.signals.feed)
-		signal(e.signals.claim)
+		signal(g.signals.feed)
+		signal(g.signals.claim)
 	}
 	return err
 }

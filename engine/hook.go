@@ -20,48 +20,59 @@ type hookCall struct {
 	call func(ctx context.Context)
 }
 
-// queueHook queues a call of a hook. Hooks run on their own goroutine, so a slow one does not delay jobs.
-func (e *Engine) queueHook(hook string, call func(ctx context.Context)) {
+// An announcer logs attempts that are settled and calls the hooks of the Config.
+type announcer struct {
+	*core
+	leases *leaseTable
+	calls  chan hookCall
+}
+
+func newAnnouncer(c *core, leases *leaseTable) *announcer {
+	return &announcer{core: c, leases: leases, calls: make(chan hookCall, maxHookCalls)}
+}
+
+// queue queues a call of a hook. Hooks run on their own goroutine, so a slow one does not delay jobs.
+func (n *announcer) queue(hook string, call func(ctx context.Context)) {
 	select {
-	case e.hookCalls <- hookCall{hook, call}:
+	case n.calls <- hookCall{hook, call}:
 	default:
-		e.logIgnored(hook, errors.New("the hook is too slow: a call of it was dropped"))
+		n.logIgnored(hook, errors.New("the hook is too slow: a call of it was dropped"))
 	}
 }
 
 // announce logs a settled attempt and calls the hooks of the Config. answer is the store's answer to the settlement.
-func (e *Engine) announce(o *outcome, answer error) {
+func (n *announcer) announce(o *outcome, answer error) {
 	var ignored error // a panic of a log handler must not stop the settlements
 	defer recoverTo(&ignored)
 	if answer != nil {
-		e.logRefused(o, answer)
+		n.logRefused(o, answer)
 		return
 	}
 	v := &o.verdict
-	e.callEnded(o)
-	e.logAttempt(o)
-	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.OnJobFailed == nil || errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
+	n.callEnded(o)
+	n.logAttempt(o)
+	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || n.cfg.OnJobFailed == nil || errors.Is(n.leases.causeOf(o.attempt), ErrCancelled) {
 		return
 	}
 	job := o.attempt.lease.Job
 	job.State, job.LastFailure = holdfast.Failed, v.Failure
 	f := *v.Failure
-	e.queueHook("failed", func(ctx context.Context) { e.cfg.OnJobFailed(ctx, job, f) })
+	n.queue("failed", func(ctx context.Context) { n.cfg.OnJobFailed(ctx, job, f) })
 }
 
 // logRefused logs that the store did not apply a settlement: the lease was lost, or it rejected the settlement as invalid.
-func (e *Engine) logRefused(o *outcome, answer error) {
+func (n *announcer) logRefused(o *outcome, answer error) {
 	lease := o.attempt.lease
 	event, level := "lease_lost", slog.LevelWarn
 	if !errors.Is(answer, holdfast.ErrLeaseLost) {
 		event, level = "unsettled", slog.LevelError
 	}
-	e.cfg.Log.Log(context.Background(), level, "the store refused the settlement of an attempt",
+	n.cfg.Log.Log(context.Background(), level, "the store refused the settlement of an attempt",
 		"event", event, "job_id", lease.ID.String(), "kind", lease.Kind, "queue", lease.Queue, "error", answer.Error())
 }
 
 // logAttempt writes the log line of an attempt. The line is not built if its level is disabled.
-func (e *Engine) logAttempt(o *outcome) {
+func (n *announcer) logAttempt(o *outcome) {
 	v, lease := &o.verdict, o.attempt.lease
 	event, level := string(v.To), slog.LevelDebug
 	switch {
@@ -79,7 +90,7 @@ func (e *Engine) logAttempt(o *outcome) {
 		level = slog.LevelInfo
 	}
 	ctx := context.Background()
-	if !e.cfg.Log.Enabled(ctx, level) {
+	if !n.cfg.Log.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -94,7 +105,7 @@ func (e *Engine) logAttempt(o *outcome) {
 	if v.Why != "" {
 		attrs = append(attrs, slog.String("why", v.Why))
 	}
-	e.cfg.Log.LogAttrs(ctx, level, "attempt ended", attrs...)
+	n.cfg.Log.LogAttrs(ctx, level, "attempt ended", attrs...)
 }
 
 // failureAttrs returns the log attributes about the failure and the dependency.
@@ -115,32 +126,32 @@ func (o *outcome) failureAttrs() (attrs []slog.Attr) {
 }
 
 // callEnded calls Config.OnAttemptEnd.
-func (e *Engine) callEnded(o *outcome) {
-	if e.cfg.OnAttemptEnd == nil {
+func (n *announcer) callEnded(o *outcome) {
+	if n.cfg.OnAttemptEnd == nil {
 		return
 	}
 	end := o.end()
-	if errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
+	if errors.Is(n.leases.causeOf(o.attempt), ErrCancelled) {
 		end.To, end.Delay, end.Throttled = holdfast.Cancelled, 0, false
 	}
-	if err := callSafely(context.Background(), func(context.Context) error { e.cfg.OnAttemptEnd(end); return nil }); err != nil {
-		e.logIgnored("ended", err)
+	if err := callSafely(context.Background(), func(context.Context) error { n.cfg.OnAttemptEnd(end); return nil }); err != nil {
+		n.logIgnored("ended", err)
 	}
 }
 
-// runHooks makes the queued calls, one at a time, until hookCalls is closed.
-func (e *Engine) runHooks() {
-	for t := range e.hookCalls {
-		if err := e.runHook(t); err != nil {
-			e.logIgnored(t.hook, err)
+// run makes the queued calls, one at a time, until calls is closed.
+func (n *announcer) run() {
+	for t := range n.calls {
+		if err := n.call(t); err != nil {
+			n.logIgnored(t.hook, err)
 		}
 	}
 }
 
-// runHook makes one call. A panic is returned as an error.
-func (e *Engine) runHook(t hookCall) (err error) {
+// call makes one call. A panic is returned as an error.
+func (n *announcer) call(t hookCall) (err error) {
 	defer recoverTo(&err)
-	t.call(e.storeCtx)
+	t.call(n.storeCtx)
 	return nil
 }
 

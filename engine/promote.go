@@ -5,15 +5,18 @@ import "context"
 // maxPromote limits one store call, so that a great many jobs that are due at once do not block the store for other calls.
 const maxPromote = 1000
 
-// promote makes jobs claimable that are due: scheduled ones, and retries whose delay has passed.
-func (e *Engine) promote(ctx context.Context) error {
+// A promoter queues jobs that are due.
+type promoter struct{ *core }
+
+// run makes jobs claimable that are due: scheduled ones, and retries whose delay has passed.
+func (p *promoter) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		moved, err := e.promoteOnce()
+		moved, err := p.once()
 		if err != nil {
 			return err
 		}
 		if moved > 0 {
-			signal(e.signals.claim)
+			signal(p.signals.claim)
 		}
 		if moved < maxPromote {
 			return nil
@@ -22,8 +25,8 @@ func (e *Engine) promote(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) promoteOnce() (int, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (p *promoter) once() (int, error) {
+	ctx, done := p.storeContext(p.cfg.Lease)
 	defer done()
-	return e.store.Promote(ctx, maxPromote)
+	return p.store.Promote(ctx, maxPromote)
 }

@@ -18,10 +18,13 @@ const (
 	redrivePage     = 200 // dead letters in one query
 )
 
-// redrives advances every running redrive by one step. Every process may do it; compare-and-set decides which one does. If that process is killed in the middle of a
+// A redriver carries out redrives: it queues the dead letters that a person selected, step by step.
+type redriver struct{ *core }
+
+// run advances every running redrive by one step. Every process may do it; compare-and-set decides which one does. If that process is killed in the middle of a
 // step, the next one carries out what was planned.
-func (e *Engine) redrives(context.Context) error {
-	records, err := e.records(roomRedrive)
+func (d *redriver) run(context.Context) error {
+	records, err := d.records(roomRedrive)
 	if err != nil {
 		return err
 	}
@@ -31,57 +34,57 @@ func (e *Engine) redrives(context.Context) error {
 		if json.Unmarshal(r.Body, &p) != nil || p.State != redrive.Running {
 			continue
 		}
-		if len(p.Pending) == 0 && e.clock.now().Sub(p.StepAt) < redriveInterval*4/5 && p.StepAt.After(p.StartedAt) {
+		if len(p.Pending) == 0 && d.clock.now().Sub(p.StepAt) < redriveInterval*4/5 && p.StepAt.After(p.StartedAt) {
 			continue // another process has just made a step
 		}
-		if err := e.redriveStep(r, p); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		if err := d.step(r, p); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			all = append(all, fmt.Errorf("redrive %s: %w", p.ID, err))
 		}
 	}
 	return errors.Join(all...)
 }
 
-// redriveStep carries out what was planned before, then plans the next jobs and carries that out. The plan is saved before it is carried out, and carrying it out is
+// step carries out what was planned before, then plans the next jobs and carries that out. The plan is saved before it is carried out, and carrying it out is
 // idempotent, so each dead letter is redriven once, whichever process is killed when.
-func (e *Engine) redriveStep(r store.Record, p redrive.Progress) error {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (d *redriver) step(r store.Record, p redrive.Progress) error {
+	ctx, done := d.storeContext(d.cfg.Lease)
 	defer done()
 	if len(p.Pending) > 0 {
-		refused, err := e.redriveJobs(ctx, p)
+		refused, err := d.redriveJobs(ctx, p)
 		if err != nil {
 			return err
 		}
 		p = p.AfterStep(refused)
 	}
-	counts, err := e.store.Redriven(ctx, p.ID)
+	counts, err := d.store.Redriven(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	take, next, _ := redrive.Next(p, counts, e.clock.now())
+	take, next, _ := redrive.Next(p, counts, d.clock.now())
 	if take > 0 {
-		if next, err = e.redrivePlan(ctx, next, take); err != nil {
+		if next, err = d.plan(ctx, next, take); err != nil {
 			return err
 		}
 	}
-	if r, err = e.keepRedrive(r, p.State, next); err != nil || len(next.Pending) == 0 {
+	if r, err = d.keep(r, p.State, next); err != nil || len(next.Pending) == 0 {
 		return err
 	}
-	refused, err := e.redriveJobs(ctx, next)
+	refused, err := d.redriveJobs(ctx, next)
 	if err != nil {
 		return err
 	}
-	signal(e.signals.claim)
-	_, err = e.keepRedrive(r, next.State, next.AfterStep(refused))
+	signal(d.signals.claim)
+	_, err = d.keep(r, next.State, next.AfterStep(refused))
 	return err
 }
 
-// redrivePlan selects the next dead letters.
-func (e *Engine) redrivePlan(ctx context.Context, p redrive.Progress, take int) (redrive.Progress, error) {
+// plan selects the next dead letters.
+func (d *redriver) plan(ctx context.Context, p redrive.Progress, take int) (redrive.Progress, error) {
 	var picked []holdfast.ID
 	for take > 0 {
-		filter := p.Filter(e.clock.now())
+		filter := p.Filter(d.clock.now())
 		filter.Limit = min(take, redrivePage)
-		jobs, cursor, err := e.store.Jobs(ctx, filter)
+		jobs, cursor, err := d.store.Jobs(ctx, filter)
 		if err != nil {
 			return p, err
 		}
@@ -98,8 +101,8 @@ func (e *Engine) redrivePlan(ctx context.Context, p redrive.Progress, take int) 
 }
 
 // redriveJobs redrives the planned jobs. It may be repeated: the store redrives each job once for one redrive. It returns the jobs that the store refused.
-func (e *Engine) redriveJobs(ctx context.Context, p redrive.Progress) (refused []redrive.Refusal, err error) {
-	answers, err := e.store.Redrive(ctx, p.Step(p.Pending))
+func (d *redriver) redriveJobs(ctx context.Context, p redrive.Progress) (refused []redrive.Refusal, err error) {
+	answers, err := d.store.Redrive(ctx, p.Step(p.Pending))
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +114,8 @@ func (e *Engine) redriveJobs(ctx context.Context, p redrive.Progress) (refused [
 	return refused, nil
 }
 
-// keepRedrive saves the progress of a redrive, with an event if its state has changed.
-func (e *Engine) keepRedrive(r store.Record, was redrive.State, p redrive.Progress) (store.Record, error) {
+// keep saves the progress of a redrive, with an event if its state has changed.
+func (d *redriver) keep(r store.Record, was redrive.State, p redrive.Progress) (store.Record, error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return r, err
@@ -122,7 +125,7 @@ func (e *Engine) keepRedrive(r store.Record, was redrive.State, p redrive.Progre
 	if p.State != was {
 		c.Events = []store.Event{{Subject: "redrive/" + p.ID.String(), Name: string(p.State), Actor: actorSystem, Reason: clip(p.Why, 1000)}}
 	}
-	if err := e.keepChange(c); err != nil {
+	if err := d.keepChange(c); err != nil {
 		return r, err
 	}
 	r.Version++

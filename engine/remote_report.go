@@ -111,7 +111,7 @@ func notAccepting(why string) error {
 // remoteOutcome makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.
 func (e *Engine) remoteOutcome(r *RemoteReport) *outcome {
 	leases := []store.Lease{r.Lease}
-	a := e.newAttempts(leases, time.Now())[0]
+	a := e.attempts.newAttempts(leases, time.Now())[0]
 	if a.kind == nil {
 		e.policies.remoteKinds.add(a.lease.Kind)
 	}
@@ -220,7 +220,7 @@ func (e *Engine) recordSettled(outcomes []*outcome, answers []error) {
 			e.recordEffects(o)
 		}
 		if answers[i] != nil || e.remote.announceOnce(o) {
-			e.announce(o, answers[i])
+			e.announcer.announce(o, answers[i])
 		}
 	}
 	if e.limited.hasCap.Load() { // the settled jobs no longer count towards a limit

@@ -41,7 +41,7 @@ func (e *Engine) renewOnce() error {
 	if err != nil {
 		return err
 	}
-	e.leases.renewed(renewals, e.trustedUntil(asked))
+	e.leases.renewed(renewals, e.cfg.trustedUntil(asked))
 	e.stopAll(listed, answer.Lost, holdfast.ErrLeaseLost)
 	e.stopAll(listed, answer.Cancelling, ErrCancelled)
 	return nil
@@ -53,7 +53,7 @@ func (e *Engine) stopAll(listed map[holdfast.ID]*attempt, named []holdfast.ID, c
 	for _, id := range named {
 		a := listed[id]
 		if a != nil && e.leases.stop(a, cause) {
-			e.queueOutcome(a, interruption(cause))
+			e.outcomes.add(a, interruption(cause))
 		}
 	}
 }

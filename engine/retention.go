@@ -36,36 +36,43 @@ type retentionPass struct {
 	shelvesCleanedAt time.Time      // when the shelves were last cleaned
 }
 
-// retain purges ended jobs that the rules no longer keep, step by step. While a step purges something the next one follows at once; otherwise it follows at the
+// retention purges ended jobs and old history. Only its duty uses it.
+type retention struct {
+	*core
+	duties *dutyRunner
+	pass   retentionPass
+}
+
+// run purges ended jobs that the rules no longer keep, step by step. While a step purges something the next one follows at once; otherwise it follows at the
 // next interval. A run that an operator requested scans to the end of the pass.
-func (e *Engine) retain(ctx context.Context) error {
-	requested := e.duties.control("retention").requested.Load()
-	p := &e.retentionPass
+func (t *retention) run(ctx context.Context) error {
+	requested := t.duties.control("retention").requested.Load()
+	p := &t.pass
 	if requested || p.shelvesCleanedAt.IsZero() || time.Since(p.shelvesCleanedAt) >= retentionRest {
 		p.shelvesCleanedAt = time.Now()
-		if err := e.cleanShelves(ctx); err != nil {
+		if err := t.cleanShelves(ctx); err != nil {
 			return err
 		}
 	}
 	if !requested && !p.lastEnd.IsZero() && time.Since(p.lastEnd) < retentionRest {
 		return nil
 	}
-	records, err := e.records(roomRetention)
+	records, err := t.records(roomRetention)
 	if err != nil {
 		return err
 	}
-	rules, err := e.cfg.retentionRules(records)
+	rules, err := t.cfg.retentionRules(records)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(rules, p.rules) {
-		e.retentionPass = retentionPass{rules: rules, shelvesCleanedAt: p.shelvesCleanedAt}
+		t.pass = retentionPass{rules: rules, shelvesCleanedAt: p.shelvesCleanedAt}
 	}
 	if !slices.ContainsFunc(rules, func(r store.RetentionRule) bool { return r.For >= 0 }) {
 		return nil // every rule keeps for ever
 	}
 	for ctx.Err() == nil {
-		if purged, ended, err := e.purgeStep(records); err != nil || ended || purged == 0 && !requested {
+		if purged, ended, err := t.purgeStep(records); err != nil || ended || purged == 0 && !requested {
 			return err
 		}
 	}
@@ -123,13 +130,13 @@ func (c Config) HistoryAge(shelf string) time.Duration {
 
 // purgeStep scans the next jobs of the pass. ended reports whether the pass is complete. A pass spares dead letters first and counts them by rule; then rules that
 // have not warned yet warn, and if some rule has warned long enough, a second pass deletes its dead letters.
-func (e *Engine) purgeStep(records []store.Record) (jobs int, ended bool, err error) {
-	p := &e.retentionPass
+func (t *retention) purgeStep(records []store.Record) (jobs int, ended bool, err error) {
+	p := &t.pass
 	request := store.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
 	if p.deleting {
-		request.Rules = protectUnwarned(p.rules, e.cfg.warned(p.rules, records, e.clock.now()))
+		request.Rules = protectUnwarned(p.rules, t.cfg.warned(p.rules, records, t.clock.now()))
 	}
-	done, err := e.purgeOnce(request)
+	done, err := t.purgeOnce(request)
 	if err != nil {
 		return 0, false, err
 	}
@@ -147,16 +154,16 @@ func (e *Engine) purgeStep(records []store.Record) (jobs int, ended bool, err er
 	if deleting || len(spared) == 0 {
 		return done.Jobs, true, nil
 	}
-	if p.deleting, err = e.warnOnce(records, spared); err != nil || p.deleting {
+	if p.deleting, err = t.warnOnce(records, spared); err != nil || p.deleting {
 		p.lastEnd = time.Time{}
 	}
 	return done.Jobs, !p.deleting, err
 }
 
-func (e *Engine) purgeOnce(request store.Purge) (store.PurgeResult, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (t *retention) purgeOnce(request store.Purge) (store.PurgeResult, error) {
+	ctx, done := t.storeContext(t.cfg.Lease)
 	defer done()
-	return e.store.Purge(ctx, request)
+	return t.store.Purge(ctx, request)
 }
 
 // protectUnwarned returns the rules such that those that may not delete dead letters yet keep failed jobs.
@@ -174,14 +181,14 @@ func protectUnwarned(rules []store.RetentionRule, mayDelete map[string]bool) []s
 }
 
 // cleanShelves deletes the old entries of each shelf: the feed, stories, counts and tombstones.
-func (e *Engine) cleanShelves(ctx context.Context) error {
+func (t *retention) cleanShelves(ctx context.Context) error {
 	for _, shelf := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
-		keep := e.cfg.HistoryAge(shelf)
+		keep := t.cfg.HistoryAge(shelf)
 		if keep == store.Forever {
 			continue
 		}
-		_, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) {
-			return e.store.DeleteHistory(ctx, shelf, keep, retentionScan)
+		_, err := t.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) {
+			return t.store.DeleteHistory(ctx, shelf, keep, retentionScan)
 		})
 		if err != nil {
 			return fmt.Errorf("old entries of the %s could not be deleted: %w", shelf, err)

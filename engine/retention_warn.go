@@ -51,20 +51,20 @@ func (c *Config) warned(rules []store.RetentionRule, records []store.Record, now
 }
 
 // warnOnce records a warning for each rule that would delete dead letters and has not warned yet. It reports whether some rule may delete them now.
-func (e *Engine) warnOnce(records []store.Record, spared map[string]int) (mayDelete bool, err error) {
+func (t *retention) warnOnce(records []store.Record, spared map[string]int) (mayDelete bool, err error) {
 	warnings, kept := readWarnings(records)
-	may := e.cfg.warned(e.retentionPass.rules, records, e.clock.now())
+	may := t.cfg.warned(t.pass.rules, records, t.clock.now())
 	for _, name := range sortedKeys(spared) {
-		i := slices.IndexFunc(e.retentionPass.rules, func(r store.RetentionRule) bool { return r.Name == name })
+		i := slices.IndexFunc(t.pass.rules, func(r store.RetentionRule) bool { return r.Name == name })
 		if i < 0 {
 			continue
 		}
-		rule := e.retentionPass.rules[i]
+		rule := t.pass.rules[i]
 		if w, ok := warnings[name]; ok && w.Rule == rule {
 			mayDelete = mayDelete || may[name]
 			continue
 		}
-		if err := e.keepWarning(kept[name], rule, spared[name]); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+		if err := t.keepWarning(kept[name], rule, spared[name]); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return false, err
 		}
 	}
@@ -73,9 +73,9 @@ func (e *Engine) warnOnce(records []store.Record, spared map[string]int) (mayDel
 
 // keepWarning records a warning, with an event in the story of retention, and logs it. The record is written by compare-and-set, so this happens once across all
 // processes.
-func (e *Engine) keepWarning(r store.Record, rule store.RetentionRule, count int) error {
-	now := e.clock.now().UTC().Truncate(time.Millisecond)
-	w := warning{Rule: rule, Count: count, At: now, Until: now.Add(max(0, e.cfg.RetentionWarning))}
+func (t *retention) keepWarning(r store.Record, rule store.RetentionRule, count int) error {
+	now := t.clock.now().UTC().Truncate(time.Millisecond)
+	w := warning{Rule: rule, Count: count, At: now, Until: now.Add(max(0, t.cfg.RetentionWarning))}
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -83,14 +83,14 @@ func (e *Engine) keepWarning(r store.Record, rule store.RetentionRule, count int
 	r.Namespace, r.Name, r.Body = roomRetention, warnedPrefix+rule.Name, body
 	reason := fmt.Sprintf("rule %s will delete dead letters from %s on, %d so far: redrive or discard them before, or change the rule",
 		rule.Name, w.Until.Format(time.RFC3339), count)
-	err = e.keepChange(store.Change{
+	err = t.keepChange(store.Change{
 		Records: []store.Record{r},
 		Events:  []store.Event{{Subject: roomRetention, Name: "warning", Actor: actorSystem, Reason: reason}},
 	})
 	if err != nil {
 		return err
 	}
-	e.cfg.Log.Warn("retention will delete dead letters", "event", "retention", "rule", rule.Name, "dead_letters", count, "from", w.Until.Format(time.RFC3339))
-	signal(e.signals.feed)
+	t.cfg.Log.Warn("retention will delete dead letters", "event", "retention", "rule", rule.Name, "dead_letters", count, "from", w.Until.Format(time.RFC3339))
+	signal(t.signals.feed)
 	return nil
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 )
 
@@ -129,36 +127,6 @@ func (e *Engine) finish(a *attempt, o failure.Outcome) *attempt {
 	if wantMore || e.cfg.OwnerSlots > 0 { // with OwnerSlots, a job of the same owner may be waiting for this slot in the store
 		signal(e.signals.claim)
 	}
-	e.queueOutcome(a, o)
+	e.outcomes.add(a, o)
 	return next
-}
-
-// queueOutcome completes an attempt's outcome and queues it to be settled. It is called exactly once for each attempt, by the caller that ended it.
-func (e *Engine) queueOutcome(a *attempt, o failure.Outcome) {
-	if !a.began.IsZero() {
-		o.Took = time.Since(a.began)
-	}
-	o.Age = a.age()
-	a.outcome = outcome{attempt: a, Outcome: o}
-	e.outcomes.put(&a.outcome)
-}
-
-// releaseAll releases attempts whose handlers have not started, at no cost to their jobs.
-func (e *Engine) releaseAll(attempts []*attempt) {
-	for _, a := range attempts {
-		e.queueOutcome(a, failure.Outcome{Event: failure.Interrupted, Err: ErrStopping})
-	}
-}
-
-// interruption returns the outcome of an attempt that was withdrawn or abandoned for that cause.
-func interruption(cause error) failure.Outcome {
-	switch {
-	case errors.Is(cause, ErrCancelled):
-		return failure.Outcome{Event: failure.CancelledByRequest, Err: cause}
-	case errors.Is(cause, context.DeadlineExceeded):
-		return failure.Outcome{Event: failure.TimedOut, Err: fmt.Errorf("the handler ignored the end of its context and was abandoned: %w", cause)}
-	case errors.Is(cause, holdfast.ErrLeaseLost):
-		return failure.Outcome{Event: failure.Interrupted, Err: cause}
-	}
-	return failure.Outcome{Event: failure.Interrupted, Err: ErrStopping}
 }

@@ -21,34 +21,41 @@ type idleSchedule struct {
 	until   time.Time
 }
 
-// schedules enqueues the jobs of slots that are due. Every process may do it: the jobs of a slot and the record that the slot is done are written
+// A scheduler enqueues the jobs of schedules.
+type scheduler struct {
+	*core
+	duties *dutyRunner
+	idle   map[string]idleSchedule // as of the last run
+}
+
+// run enqueues the jobs of slots that are due. Every process may do it: the jobs of a slot and the record that the slot is done are written
 // together, by compare-and-set, so a process that comes later gets a conflict and enqueues nothing.
-func (e *Engine) schedules(context.Context) error {
-	records, err := e.records(schedule.Room)
+func (d *scheduler) run(context.Context) error {
+	records, err := d.records(schedule.Room)
 	if err != nil {
 		return err
 	}
-	now, idle := e.clock.now(), make(map[string]idleSchedule, len(records))
+	now, idle := d.clock.now(), make(map[string]idleSchedule, len(records))
 	for _, r := range records {
-		was := e.idleSchedules[r.Name]
+		was := d.idle[r.Name]
 		if was.version == r.Version && was.keptAt.Equal(r.KeptAt) && now.Before(was.until) {
 			idle[r.Name] = was
 			continue
 		}
-		until, err := e.scheduleStep(r, now)
+		until, err := d.step(r, now)
 		switch {
 		case err == nil && now.Before(until):
 			idle[r.Name] = idleSchedule{r.Version, r.KeptAt, until}
 		case err != nil && !errors.Is(err, holdfast.ErrConflict):
-			e.duties.problem("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
+			d.duties.problem("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
 		}
 	}
-	e.idleSchedules = idle
+	d.idle = idle
 	return nil
 }
 
-// scheduleStep enqueues the jobs of the due slots of one schedule. If there are none, it returns when the schedule must be evaluated again.
-func (e *Engine) scheduleStep(r store.Record, now time.Time) (until time.Time, err error) {
+// step enqueues the jobs of the due slots of one schedule. If there are none, it returns when the schedule must be evaluated again.
+func (d *scheduler) step(r store.Record, now time.Time) (until time.Time, err error) {
 	var s schedule.Schedule
 	if err := json.Unmarshal(r.Body, &s); err != nil {
 		return until, fmt.Errorf("the record cannot be read: %w", err)
@@ -71,12 +78,12 @@ func (e *Engine) scheduleStep(r store.Record, now time.Time) (until time.Time, e
 	for _, slot := range slots {
 		c.Enqueue = append(c.Enqueue, s.Job(slot))
 	}
-	if err := e.keepChange(c); err != nil {
+	if err := d.keepChange(c); err != nil {
 		return until, err
 	}
 	if len(slots) > 0 {
-		signal(e.signals.claim)
-		signal(e.signals.feed)
+		signal(d.signals.claim)
+		signal(d.signals.feed)
 	}
 	return until, nil
 }

@@ -43,38 +43,21 @@ func (i *adaptiveInterval) runEnded(busy bool) {
 // next returns the interval to the next run.
 func (i *adaptiveInterval) next() time.Duration { return i.current }
 
-// repeat calls step until it processes fewer than limit, which means that nothing is left, or maxRepeat times, so that the duty remains responsive to
-// pauses and stops. It reports whether there was something to do.
-func (e *Engine) repeat(ctx context.Context, limit int, step func(context.Context, int) (int, error)) (bool, error) {
-	busy := false
-	for range maxRepeat {
-		if ctx.Err() != nil {
-			break
-		}
-		n, err := e.stepOnce(limit, step)
-		busy = busy || n > 0
-		if err != nil || n < limit {
-			return busy, err
-		}
-	}
-	return busy, nil
+// A sequencer numbers new events.
+type sequencer struct {
+	*core
+	interval adaptiveInterval
 }
 
-func (e *Engine) stepOnce(limit int, step func(context.Context, int) (int, error)) (int, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
-	defer done()
-	return step(ctx, limit)
-}
-
-// sequence has the store number new events, so that they appear in the feed and groups are evaluated.
-func (e *Engine) sequence(ctx context.Context) error {
-	if !e.sequenceInterval.wait(ctx) {
+// run has the store number new events, so that they appear in the feed and groups are evaluated.
+func (s *sequencer) run(ctx context.Context) error {
+	if !s.interval.wait(ctx) {
 		return nil
 	}
-	busy, err := e.repeat(ctx, maxSequence, e.store.Sequence)
-	e.sequenceInterval.runEnded(busy)
+	busy, err := s.repeat(ctx, maxSequence, s.store.Sequence)
+	s.interval.runEnded(busy)
 	if busy {
-		signal(e.signals.groups)
+		signal(s.signals.groups)
 	}
 	return err
 }

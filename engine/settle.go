@@ -1,71 +1,16 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
 )
-
-// maxSettle limits the settlements of one store call.
-const maxSettle = 500
-
-// An outcome is how an attempt ended, together with the verdict on it, until the store has its settlement.
-type outcome struct {
-	attempt *attempt
-	failure.Outcome
-	verdict failure.Verdict
-}
-
-// An outcomeQueue collects outcomes while the store answers the previous call. There is no timer: a single outcome is written at once, and under load
-// hundreds are written in one call. It is safe for concurrent use.
-type outcomeQueue struct {
-	mu     sync.Mutex
-	all    []*outcome
-	closed bool
-	ready  chan struct{} // signalled by put and close
-}
-
-func (q *outcomeQueue) put(o *outcome) {
-	q.mu.Lock()
-	q.all = append(q.all, o)
-	q.mu.Unlock()
-	signal(q.ready)
-}
-
-// close makes take return nil instead of waiting when the queue is empty. Outcomes that are put later are still taken.
-func (q *outcomeQueue) close() {
-	q.mu.Lock()
-	q.closed = true
-	q.mu.Unlock()
-	signal(q.ready)
-}
-
-// take waits for outcomes and returns the oldest ones, at most maxSettle. It returns none when the queue is closed and empty, or when ctx has ended.
-func (q *outcomeQueue) take(ctx context.Context) []*outcome {
-	for {
-		q.mu.Lock()
-		n := min(len(q.all), maxSettle)
-		taken := q.all[:n:n]
-		q.all = q.all[n:]
-		closed := q.closed
-		q.mu.Unlock()
-		if n > 0 || closed || ctx.Err() != nil {
-			return taken
-		}
-		select {
-		case <-q.ready:
-		case <-ctx.Done():
-		}
-	}
-}
 
 // settle settles the outcomes of this engine's attempts, in four steps:
 //
@@ -139,7 +84,7 @@ func (e *Engine) recordEffects(o *outcome) {
 		e.budgets.charge(o)
 	}
 	if o.verdict.Within > 0 {
-		e.startDeadlines.extend(o.verdict.Within)
+		e.deadlines.extend(o.verdict.Within)
 	}
 }
 
@@ -214,7 +159,7 @@ func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*o
 	signal(e.signals.feed)
 	signal(e.signals.groups)
 	for i := range applied {
-		e.announce(applied[i], refusals[i])
+		e.announcer.announce(applied[i], refusals[i])
 	}
 	return again, instead
 }

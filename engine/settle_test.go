@@ -38,7 +38,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
-		a := &attempt{engine: e, lease: &leases[0], asked: time.Now()}
+		a := &attempt{lease: &leases[0], asked: time.Now()}
 		e.leases.admit([]*attempt{a}, time.Now().Add(time.Minute))
 
 		if _, _, valid := e.leases.finish(a); !valid { // the handler has returned, and the slot is free
@@ -53,7 +53,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 		case err := <-stopped:
 			t.Errorf("the stop did not wait for the outcome of the job: %v", err)
 		default:
-			e.queueOutcome(a, failure.Outcome{Event: failure.Returned})
+			e.outcomes.add(a, failure.Outcome{Event: failure.Returned})
 			if err := <-stopped; err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,9 @@ const maxBreach = 100
 // startDeadlines remembers until when a start deadline that this process has set may be missed. The duty "deadline" asks the store only until then, and
 // otherwise rarely. A verdict may give a job a deadline (Verdict.Within) by which its next attempt must start.
 type startDeadlines struct {
+	*core
+	announcer *announcer
+
 	until atomic.Int64 // by this process's clock, in nanoseconds
 	runs  int          // of the duty
 }
@@ -29,21 +32,20 @@ func (d *startDeadlines) extend(within time.Duration) {
 	}
 }
 
-// checkDeadlines finds the jobs whose next attempt missed its start deadline. Every fifth run also asks when this process has set no deadline, to find
+// run finds the jobs whose next attempt missed its start deadline. Every fifth run also asks when this process has set no deadline, to find
 // those of processes that are gone.
-func (e *Engine) checkDeadlines(ctx context.Context) error {
-	d := &e.startDeadlines
+func (d *startDeadlines) run(ctx context.Context) error {
 	d.runs++
 	if time.Now().UnixNano() > d.until.Load() && d.runs%5 != 1 {
 		return nil
 	}
 	for ctx.Err() == nil {
-		found, err := e.breachOnce()
+		found, err := d.missed()
 		if err != nil {
 			return err
 		}
 		for _, id := range found {
-			e.deadlineMissed(id)
+			d.announce(id)
 		}
 		if len(found) < maxBreach {
 			return nil
@@ -52,16 +54,16 @@ func (e *Engine) checkDeadlines(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) breachOnce() ([]holdfast.ID, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (d *startDeadlines) missed() ([]holdfast.ID, error) {
+	ctx, done := d.storeContext(d.cfg.Lease)
 	defer done()
-	return e.store.MissedDeadlines(ctx, maxBreach)
+	return d.store.MissedDeadlines(ctx, maxBreach)
 }
 
-// deadlineMissed logs a missed deadline and calls Config.OnDeadlineMissed. The store returns each missed deadline to one caller only.
-func (e *Engine) deadlineMissed(id holdfast.ID) {
-	e.cfg.Log.Warn("job missed its start deadline", "event", "breach", "job_id", id.String())
-	if e.cfg.OnDeadlineMissed != nil {
-		e.queueHook("breached", func(ctx context.Context) { e.cfg.OnDeadlineMissed(ctx, id) })
+// announce logs a missed deadline and calls Config.OnDeadlineMissed. The store returns each missed deadline to one caller only.
+func (d *startDeadlines) announce(id holdfast.ID) {
+	d.cfg.Log.Warn("job missed its start deadline", "event", "breach", "job_id", id.String())
+	if d.cfg.OnDeadlineMissed != nil {
+		d.announcer.queue("breached", func(ctx context.Context) { d.cfg.OnDeadlineMissed(ctx, id) })
 	}
 }

@@ -19,14 +19,14 @@ func (e *Engine) watch(context.Context) error {
 	distrusted, overdue := e.leases.inspect(now, e.cfg.AbandonAfter)
 	for _, a := range distrusted {
 		if e.leases.stop(a, holdfast.ErrLeaseLost) {
-			e.queueOutcome(a, interruption(holdfast.ErrLeaseLost))
+			e.outcomes.add(a, interruption(holdfast.ErrLeaseLost))
 		}
 	}
 	for _, a := range overdue {
 		e.abandon(a)
 	}
 	for _, a := range e.leases.withdrawStale(now.Add(-e.cfg.Lease / 6)) {
-		e.queueOutcome(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
+		e.outcomes.add(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (e *Engine) abandon(a *attempt) {
 		e.start(next)
 	}
 	signal(e.signals.claim)
-	e.queueOutcome(a, interruption(cause))
+	e.outcomes.add(a, interruption(cause))
 }
 
 // inspect returns the attempts whose lease is no longer trusted and that were not told to stop yet, and those whose context ended longer than patience ago.
