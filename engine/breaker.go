@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -33,7 +35,7 @@ type breakerRecord struct {
 	By     []string      `json:"by,omitempty"`     // the last writers, each with a number unique to the write: a process finds out by it whether a write without an answer was applied
 }
 
-// A localBreaker is what this process knows of the breaker of one dependency. It is guarded by Engine.breakersMu.
+// A localBreaker is what this process knows of the breaker of one dependency. It is guarded by breakers.mu.
 type localBreaker struct {
 	version int       // of the record; 0 if there is none
 	keptAt  time.Time // when the record was written, by the store's clock
@@ -53,69 +55,94 @@ type breakerChange struct {
 	moved   []breaker.Transition
 }
 
-// breakers updates the breakers of all dependencies. It passes each the calls that were made and the time, and places holds in the store for jobs that the
+// breakers is the controller of the breakers of all dependencies that this process knows. Attempts do not wait for it: they ask the breakerGate, which
+// reads what the controller last published.
+type breakers struct {
+	*core
+	policies  *policies
+	deps      *dependencies
+	gate      *breakerGate
+	holds     *handlerHolds
+	prober    *prober
+	announcer *announcer
+	leases    *leaseTable
+	outcomes  *outcomeQueue
+
+	mu     sync.Mutex // held while the breakers are updated
+	readAt time.Time  // when the breaker records were last read
+	writes int        // how many breaker records this engine has written
+}
+
+// update updates the breakers of all dependencies. It passes each the calls that were made and the time, and places holds in the store for jobs that the
 // breaker does not let through. Every process does this; compare-and-set decides which one changes the state of a breaker, so each change is made,
 // logged and announced once.
-func (e *Engine) breakers(context.Context) error {
-	e.breakersMu.Lock()
-	defer e.breakersMu.Unlock()
-	all := []error{e.placeHandlerHolds()}
-	if err := e.readBreakers(e.breakersStale.Swap(false)); err != nil {
+func (b *breakers) update(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := []error{b.holds.place()}
+	if err := b.read(b.gate.stale.Swap(false)); err != nil {
 		return errors.Join(append(all, err)...)
 	}
 	recovering := false
-	for _, d := range e.deps.known() {
-		if err := e.updateBreaker(d); err != nil {
+	for _, d := range b.deps.known() {
+		if err := b.updateOne(d); err != nil {
 			all = append(all, fmt.Errorf("breaker of %s: %w", d.name, err))
 		}
 		if s := d.view.Load(); s != nil && s.state == breaker.Recovering {
 			recovering = true
 		}
 	}
-	e.limited.recovering.Store(recovering)
+	b.limited.recovering.Store(recovering)
 	return errors.Join(all...)
 }
 
-// readBreakers reads the breaker records if those known here are too old, or if now is true. A process without dependencies of its own reads them too, less
+// updateNow updates the breakers now, instead of at the next interval.
+func (b *breakers) updateNow() {
+	if err := callSafely(b.storeCtx, b.update); err != nil {
+		b.logRetry("breakers", err)
+	}
+}
+
+// read reads the breaker records if those known here are too old, or if now is true. A process without dependencies of its own reads them too, less
 // often: the process that opened a breaker may be gone, and some process must let it recover.
-func (e *Engine) readBreakers(now bool) error {
+func (b *breakers) read(now bool) error {
 	age := breakerMaxAge
-	if len(e.deps.known()) == 0 {
+	if len(b.deps.known()) == 0 {
 		age = breakerIdleInterval
 	}
-	if !now && time.Since(e.breakersReadAt) < age && !e.breakersReadAt.IsZero() {
+	if !now && time.Since(b.readAt) < age && !b.readAt.IsZero() {
 		return nil
 	}
-	records, err := e.records(roomBreaker)
+	records, err := b.records(roomBreaker)
 	if err != nil {
 		return err
 	}
-	e.breakersReadAt = time.Now()
+	b.readAt = time.Now()
 	seen := make(map[string]bool, len(records))
 	for i := range records {
 		seen[records[i].Name] = true
-		if d := e.trackedDependency(&records[i]); d != nil {
+		if d := b.tracked(&records[i]); d != nil {
 			d.breaker.read(&records[i])
 		}
 	}
-	for _, d := range e.deps.known() {
+	for _, d := range b.deps.known() {
 		if !seen[d.name] {
 			d.breaker.read(&store.Record{})
 		}
 	}
-	return e.deleteOldBreakers(records)
+	return b.deleteOld(records)
 }
 
-// trackedDependency returns the dependency of a record if this process must update its breaker: because it knows the dependency, or because the breaker is not
+// tracked returns the dependency of a record if this process must update its breaker: because it knows the dependency, or because the breaker is not
 // closed or limits retries, and the process that knew the dependency may be gone. Otherwise it returns nil.
-func (e *Engine) trackedDependency(r *store.Record) *dependency {
-	if d := e.deps.find(r.Name); d != nil {
+func (b *breakers) tracked(r *store.Record) *dependency {
+	if d := b.deps.find(r.Name); d != nil {
 		return d
 	}
 	if c := decodeBreaker(r.Body); c.State == breaker.Closed && c.Budget == nil {
 		return nil
 	}
-	return e.deps.add(r.Name, false)
+	return b.deps.add(r.Name, false)
 }
 
 // read takes over the record unless it is known already.
@@ -134,16 +161,16 @@ func decodeBreaker(body json.RawMessage) (c breakerRecord) {
 	return c
 }
 
-// deleteOldBreakers deletes the records that were written longest ago if there are too many. Breakers that are not closed, that limit retries, or that this
+// deleteOld deletes the records that were written longest ago if there are too many. Breakers that are not closed, that limit retries, or that this
 // process declares are kept.
-func (e *Engine) deleteOldBreakers(records []store.Record) error {
+func (b *breakers) deleteOld(records []store.Record) error {
 	over := len(records) - maxDependencies
 	if over <= 0 {
 		return nil
 	}
 	var c store.Change
 	for _, r := range sortedBy(records, func(r store.Record) int64 { return r.KeptAt.UnixNano() }) {
-		known := e.deps.find(r.Name)
+		known := b.deps.find(r.Name)
 		if was := decodeBreaker(r.Body); len(c.Records) < over && was.State == breaker.Closed && was.Budget == nil && (known == nil || !known.declared) {
 			r.Body = nil
 			c.Records = append(c.Records, r)
@@ -152,13 +179,13 @@ func (e *Engine) deleteOldBreakers(records []store.Record) error {
 	if len(c.Records) == 0 {
 		return nil
 	}
-	if err := e.keepChange(c); err != nil && !errors.Is(err, holdfast.ErrConflict) {
+	if err := b.keepChange(c); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 		return err
 	}
 	return nil
 }
 
-// updateBreaker updates one breaker with the calls since the last update, and saves it if necessary. On a version conflict it re-reads the record and
+// updateOne updates one breaker with the calls since the last update, and saves it if necessary. On a version conflict it re-reads the record and
 // computes the update again from there. No call is lost and none is counted twice:
 //
 //   - Calls stay in l.unsaved until the store has confirmed the record that includes them.
@@ -166,33 +193,33 @@ func (e *Engine) deleteOldBreakers(records []store.Record) error {
 //     for this write in its By list; see resolveUnconfirmed.
 //
 // After 8 conflicts the calls wait for the next run.
-func (e *Engine) updateBreaker(d *dependency) error {
+func (b *breakers) updateOne(d *dependency) error {
 	l := &d.breaker
 	l.unsaved.addAll(d.takeCalls())
 	l.takeProbed()
-	defer e.startProbe(d)
+	defer b.prober.start(d)
 	if l.unconfirmed != nil {
-		if err := e.resolveUnconfirmed(d); err != nil {
+		if err := b.resolveUnconfirmed(d); err != nil {
 			return err
 		}
 	}
 	for range 8 {
-		next, moved, change := e.nextBreaker(d)
+		next, moved, change := b.next(d)
 		if change == nil {
-			e.publishBreaker(d, l.record)
+			b.publish(d, l.record)
 			return nil
 		}
 		done := breakerChange{next: next, unsaved: l.unsaved, moved: moved}
-		switch err := e.keepChange(*change); {
+		switch err := b.keepChange(*change); {
 		case err == nil:
 			l.version, l.unsaved, l.probeResult = l.version+1, calls{}, nil
-			e.breakerSaved(d, done)
+			b.saved(d, done)
 			return nil
 		case !errors.Is(err, holdfast.ErrConflict):
 			l.unconfirmed, l.unsaved, l.probeResult = &done, calls{}, nil
 			return err
 		}
-		if err := e.readBreakers(true); err != nil {
+		if err := b.read(true); err != nil {
 			return err
 		}
 	}
@@ -201,15 +228,15 @@ func (e *Engine) updateBreaker(d *dependency) error {
 
 // resolveUnconfirmed finds out whether the store applied a change whose call failed. If it did, the change is treated as saved. If not, its calls are put
 // before the newer unsaved ones, to be saved with them.
-func (e *Engine) resolveUnconfirmed(d *dependency) error {
-	if err := e.readBreakers(true); err != nil {
+func (b *breakers) resolveUnconfirmed(d *dependency) error {
+	if err := b.read(true); err != nil {
 		return err
 	}
 	l := &d.breaker
 	change := l.unconfirmed
 	l.unconfirmed = nil
 	if writes := change.next.By; slices.Contains(l.record.By, writes[len(writes)-1]) {
-		e.breakerSaved(d, breakerChange{next: l.record, moved: change.moved})
+		b.saved(d, breakerChange{next: l.record, moved: change.moved})
 		return nil
 	}
 	change.unsaved.addAll(l.unsaved)
@@ -217,26 +244,26 @@ func (e *Engine) resolveUnconfirmed(d *dependency) error {
 	return nil
 }
 
-// breakerSaved takes over a saved record, logs its state changes and calls Config.OnBreakerChange.
-func (e *Engine) breakerSaved(d *dependency, done breakerChange) {
+// saved takes over a saved record, logs its state changes and calls Config.OnBreakerChange.
+func (b *breakers) saved(d *dependency, done breakerChange) {
 	l := &d.breaker
 	l.record, l.savedAt = done.next, time.Now()
-	e.publishBreaker(d, l.record)
+	b.publish(d, l.record)
 	for _, t := range done.moved {
-		e.cfg.Log.Warn("breaker changed state", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
-		if e.cfg.OnBreakerChange != nil {
-			e.announcer.queue("moved", func(ctx context.Context) { e.cfg.OnBreakerChange(ctx, d.name, t) })
+		b.cfg.Log.Warn("breaker changed state", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
+		if b.cfg.OnBreakerChange != nil {
+			b.announcer.queue("moved", func(ctx context.Context) { b.cfg.OnBreakerChange(ctx, d.name, t) })
 		}
 	}
 }
 
-// nextBreaker computes the record after the unsaved calls, a probe result and the time that has passed, and the change that saves it together with its
-// holds and events. The change is nil if nothing needs to be saved now. It changes no state but breakerWrites.
-func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition, *store.Change) {
-	l, now := &d.breaker, e.clock.now()
-	cfg := e.policies.dependencyConfig(d)
+// next computes the record after the unsaved calls, a probe result and the time that has passed, and the change that saves it together with its
+// holds and events. The change is nil if nothing needs to be saved now. It changes no state but writes.
+func (b *breakers) next(d *dependency) (breakerRecord, []breaker.Transition, *store.Change) {
+	l, now := &d.breaker, b.clock.now()
+	cfg := b.policies.dependencyConfig(d)
 	next := l.record
-	lease := e.leaseProbe(d, &next, cfg, now)
+	lease := b.prober.lease(d, &next, cfg, now)
 	var moved, more []breaker.Transition
 	if lease.ended {
 		next.Snapshot, moved = cfg.Breaker.Probed(next.Snapshot, lease.ok, now)
@@ -252,13 +279,13 @@ func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition
 	}
 	next.Probed = probedBy(&next, l.unsaved.all)
 	change := store.Change{}
-	e.holdFlow(d, &next, cfg, &change)
-	e.holdRetries(d, &next, cfg, &change)
+	b.holdFlow(d, &next, cfg, &change)
+	b.holdRetries(d, &next, cfg, &change)
 	if !l.needsSave(len(moved) > 0 || len(change.Place)+len(change.Lift) > 0 || lease.ended || lease.acquired) {
 		return next, nil, nil
 	}
-	e.breakerWrites++
-	next.By = append(slices.Clone(next.By[max(0, len(next.By)-7):]), fmt.Sprintf("%s#%d", e.worker, e.breakerWrites))
+	b.writes++
+	next.By = append(slices.Clone(next.By[max(0, len(next.By)-7):]), fmt.Sprintf("%s#%d", b.worker, b.writes))
 	for _, t := range moved {
 		change.Events = append(change.Events, store.Event{Subject: "breaker/" + d.name, Name: string(t.To), Actor: t.Actor, Reason: clip(t.Why, 1000)})
 	}
@@ -281,8 +308,8 @@ func (l *localBreaker) needsSave(moved bool) bool {
 }
 
 // holdFlow adds to the change the hold that admits what the breaker admits, or lifts it if the breaker admits everything.
-func (e *Engine) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
-	flow := cfg.Breaker.Flow(next.Snapshot, e.clock.now())
+func (b *breakers) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
+	flow := cfg.Breaker.Flow(next.Snapshot, b.clock.now())
 	if next.Flow != nil && *next.Flow == flow || next.Flow == nil && flow.Free && d.breaker.version == 0 {
 		return
 	}
@@ -309,18 +336,18 @@ func reasonOf(c *breakerRecord) string {
 	return reason
 }
 
-// publishBreaker makes a breaker visible to checkStart. If it has just opened, the jobs of the dependency that wait for a slot are released.
-func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
+// publish makes a breaker visible to checkStart. If it has just opened, the jobs of the dependency that wait for a slot are released.
+func (b *breakers) publish(d *dependency, c breakerRecord) {
 	was := d.view.Load()
-	e.publishProbes(d, &c)
+	b.publishProbes(d, &c)
 	if c.State == breaker.Closed || c.State == breaker.ForcedClosed || c.State == "" {
 		if was != nil {
 			d.view.Store(nil)
-			signal(e.signals.claim)
+			signal(b.signals.claim)
 		}
 		return
 	}
-	cfg := e.policies.dependencyConfig(d)
+	cfg := b.policies.dependencyConfig(d)
 	now := &breakerView{
 		state: c.State, since: c.Since, until: c.Until, fast: cfg.Breaker.FailFast && !cfg.Breaker.Disabled, code: cfg.Breaker.Code,
 		text: fmt.Sprintf("%s is not called: %s", d.name, reasonOf(&c)),
@@ -333,16 +360,36 @@ func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
 	}
 	d.view.Store(now)
 	if now.open() {
-		e.withdraw(d)
+		b.withdraw(d)
 		return
 	}
-	e.limited.hasCap.Store(true)
-	signal(e.signals.claim)
+	b.limited.hasCap.Store(true)
+	signal(b.signals.claim)
+}
+
+// publishProbes makes visible to checkStart which jobs have probed and, for a closed breaker, whether the last call that other processes made has failed.
+func (b *breakers) publishProbes(d *dependency, c *breakerRecord) {
+	if !isClosed(c) {
+		cfg := b.policies.dependencyConfig(d).Breaker.WithDefaults()
+		d.probeOrder.Store(&probeOrder{probed: c.Probed, turn: min(probeTurn, cfg.OpenFor/30), perTurn: cfg.Probes, maxWait: cfg.OpenMax / 2})
+		return
+	}
+	d.probeOrder.Store(nil)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(c.History) > 0 {
+		d.closed = c.Since
+	}
+	if ago := b.clock.now().Sub(c.Failed); strings.HasSuffix(strings.ToLower(c.Recent), "x") && ago < lastAttemptWait {
+		if at := time.Now().Add(-ago); at.After(d.lastBad) && len(d.calls.all) == 0 {
+			d.lastBad = at
+		}
+	}
 }
 
 // withdraw refuses the attempts that wait for a slot and would call a dependency whose breaker is open.
-func (e *Engine) withdraw(d *dependency) {
-	for _, a := range e.leases.withdraw(d) {
-		e.outcomes.add(a, d.view.Load().refusal())
+func (b *breakers) withdraw(d *dependency) {
+	for _, a := range b.leases.withdraw(d) {
+		b.outcomes.add(a, d.view.Load().refusal())
 	}
 }

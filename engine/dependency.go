@@ -25,8 +25,8 @@ type dependency struct {
 	lastBad time.Time // when the last call ended, if it failed, by this process's clock
 	closed  time.Time // when the breaker was last closed after it had been open, by the store's clock
 
-	breaker localBreaker // guarded by Engine.breakersMu
-	opened  time.Time    // when this process first saw the breaker open, by its own clock; guarded by Engine.breakersMu
+	breaker localBreaker // guarded by breakers.mu
+	opened  time.Time    // when this process first saw the breaker open, by its own clock; guarded by breakers.mu
 }
 
 // A breakerView is the state of a breaker that is not closed, as this process last read it. It is immutable.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
@@ -84,73 +83,6 @@ func (c *calls) observation(since time.Time, slow time.Duration) breaker.Observa
 		}
 	}
 	return o
-}
-
-// observe records what a verdict says about the attempt's dependency: a hold that the handler asked for, and whether its call succeeded. A job without a
-// dependency costs a few comparisons.
-func (e *Engine) observe(o *outcome) {
-	a, v := o.attempt, &o.verdict
-	if a.dep == nil && a.lease.Dependency == "" && v.Failure == nil && v.Hold == 0 {
-		return
-	}
-	if v.Hold > 0 {
-		e.requestHold(o)
-	}
-	var d *dependency
-	switch v.Call {
-	case failure.NoCall:
-		return
-	case failure.BadCall:
-		if d = e.blamedDependency(o); d == nil {
-			return
-		}
-	default:
-		if d = e.dependencyOf(a); a.calledDependency != "" && a.calledDependency != dependencyName(a) {
-			d = e.deps.find(a.calledDependency)
-		}
-		if d == nil {
-			return
-		}
-	}
-	e.addCall(d, o)
-}
-
-// blamedDependency returns the dependency that a failed call counts against: the one that the failure names. It returns nil if no job is known to depend on it.
-func (e *Engine) blamedDependency(o *outcome) *dependency {
-	own := dependencyName(o.attempt)
-	if name := o.verdict.Dependency; name != own {
-		return e.deps.find(name)
-	}
-	if own == "" {
-		return nil
-	}
-	return e.deps.add(own, false)
-}
-
-// dependencyName returns the dependency that the job names, or else the one of its kind.
-func dependencyName(a *attempt) string {
-	if a.lease.Dependency != "" || a.kind == nil {
-		return a.lease.Dependency
-	}
-	return a.kind.rules.Dependency
-}
-
-// addCall records a call. A failed call, and any call while the breaker is not closed, triggers an update of the breakers.
-func (e *Engine) addCall(d *dependency, o *outcome) {
-	a, bad := o.attempt, o.verdict.Call == failure.BadCall
-	d.mu.Lock()
-	d.calls.add(call{job: a.lease.ID, began: a.beganAt(), took: o.Took, bad: bad}, a.lease.Failures > 0)
-	d.lastBad = time.Time{}
-	if bad {
-		d.lastBad = time.Now()
-	}
-	if f := o.verdict.Failure; bad && f != nil {
-		d.calls.code, d.calls.message = f.Code, f.Message
-	}
-	d.mu.Unlock()
-	if bad || d.view.Load() != nil {
-		signal(e.signals.breakers)
-	}
 }
 
 // takeCalls returns the recorded calls and clears them.

@@ -51,6 +51,6 @@ func (e *Engine) leaseDuties() []dutySpec {
 	return []dutySpec{
 		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.signals.cancel},
 		{name: "watch", run: e.watch, interval: e.cfg.watchInterval()},
-		{name: "breakers", run: e.breakers, interval: breakerInterval, signal: e.signals.breakers},
+		{name: "breakers", run: e.breakers.update, interval: breakerInterval, signal: e.signals.breakers},
 	}
 }

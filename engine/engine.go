@@ -46,21 +46,14 @@ type Engine struct {
 	budgets   *ownerBudgets
 	deadlines *startDeadlines
 	announcer *announcer
+	gate      *breakerGate
+	breakers  *breakers
 
 	leases      *leaseTable
 	outcomes    *outcomeQueue
 	attempts    *attemptMaker
 	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
 	idleCount   atomic.Int64  // the number of idle runner goroutines
-
-	deps           *dependencies
-	breakersMu     sync.Mutex  // held while the breakers are updated
-	breakersStale  atomic.Bool // the store let a job through that a breaker known here would hold: read the breakers again
-	breakersReadAt time.Time   // when the breaker records were last read; guarded by breakersMu
-	breakerWrites  int         // how many breaker records this engine has written; guarded by breakersMu
-	probes         sync.WaitGroup
-
-	handlerHolds handlerHolds
 
 	presenceKnown atomic.Bool // the store knows this worker and which dependencies its kinds call
 
@@ -88,20 +81,27 @@ func New(db Store, cfg Config) (*Engine, error) {
 	c := newCore(db, cfg)
 	deps := newDependencies(cfg.Dependencies)
 	kinds := newRegistry(c, deps, rules)
+	duties := newDutyRunner(c)
 	policies := newPolicies(c, kinds)
-	leases := newLeaseTable(cfg.Slots)
+	leases, outcomes := newLeaseTable(cfg.Slots), newOutcomeQueue()
 	announcer := newAnnouncer(c, leases)
+	holds := &handlerHolds{core: c}
+	gate := &breakerGate{core: c, policies: policies, deps: deps, holds: holds}
 	e := &Engine{
-		core:        c,
-		registry:    kinds,
-		duties:      newDutyRunner(c),
-		policies:    policies,
-		budgets:     &ownerBudgets{core: c, policy: policies.active},
-		deadlines:   &startDeadlines{core: c, announcer: announcer},
-		announcer:   announcer,
-		deps:        deps,
+		core:      c,
+		registry:  kinds,
+		duties:    duties,
+		policies:  policies,
+		budgets:   &ownerBudgets{core: c, policy: policies.active},
+		deadlines: &startDeadlines{core: c, announcer: announcer},
+		announcer: announcer,
+		gate:      gate,
+		breakers: &breakers{
+			core: c, policies: policies, deps: deps, gate: gate, holds: holds, announcer: announcer, leases: leases, outcomes: outcomes,
+			prober: &prober{core: c, policies: policies, duties: duties},
+		},
 		leases:      leases,
-		outcomes:    newOutcomeQueue(),
+		outcomes:    outcomes,
 		attempts:    &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases},
 		idleRunners: make(chan *attempt),
 		stopped:     make(chan struct{}),
@@ -149,7 +149,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.stopReports()
 	stopRenewing()
 	upkeep.Wait()
-	e.waitFor(&e.probes, e.cfg.AbandonAfter)
+	e.waitFor(&e.breakers.prober.inProgress, e.cfg.AbandonAfter)
 	close(e.announcer.calls)
 	e.waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())

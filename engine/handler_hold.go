@@ -11,40 +11,41 @@ import (
 
 // handlerHolds are the holds on dependencies that handlers asked for. It is safe for concurrent use.
 type handlerHolds struct {
+	*core
+
 	mu   sync.Mutex
 	all  map[string]store.Hold // not placed yet, by dependency; the longest counts
 	ends map[string]time.Time  // when the placed ones end, by this process's clock
 }
 
-// requestHold queues the hold on a whole dependency that a handler asked for. A hold that ends before one that is already in place is dropped.
-func (e *Engine) requestHold(o *outcome) {
+// request queues the hold on a whole dependency that a handler asked for. A hold that ends before one that is already in place is dropped.
+func (w *handlerHolds) request(o *outcome) {
 	name := o.verdict.Dependency
 	if name == "" {
 		name = dependencyName(o.attempt)
 	}
 	if name == "" {
-		e.logIgnored("hold", errors.New("a handler asked to hold a dependency but named none: use failure.On, or set Kind.Dependency"))
+		w.logIgnored("hold", errors.New("a handler asked to hold a dependency but named none: use failure.On, or set Kind.Dependency"))
 		return
 	}
 	h := store.Hold{
-		Dependency: name, Source: store.SourceHandler, For: o.verdict.Hold, Actor: clip(e.worker, check.MaxKey),
+		Dependency: name, Source: store.SourceHandler, For: o.verdict.Hold, Actor: clip(w.worker, check.MaxKey),
 		Reason: "requested by a handler of kind " + o.attempt.lease.Kind,
 	}
 	if f := o.verdict.Failure; f != nil {
 		h.Reason = clip(h.Reason+": "+f.Code+": "+f.Message, 1000)
 	}
 	if h.Check() != nil {
-		e.logIgnored("hold", errors.New("a handler asked to hold a dependency with an invalid name: use letters, digits and _ - . : /"))
+		w.logIgnored("hold", errors.New("a handler asked to hold a dependency with an invalid name: use letters, digits and _ - . : /"))
 		return
 	}
-	w := &e.handlerHolds
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if was, ok := w.all[name]; ok && was.For >= h.For || !time.Now().Add(h.For).After(w.ends[name].Add(time.Second)) {
 		return // it is already held for longer
 	}
 	w.put(name, h)
-	signal(e.signals.breakers)
+	signal(w.signals.breakers)
 }
 
 // put queues a hold. The caller holds the lock.
@@ -58,9 +59,8 @@ func (w *handlerHolds) put(name string, h store.Hold) {
 	w.all[name] = h
 }
 
-// placeHandlerHolds places the queued holds. If the store call fails they are queued again, unless a newer one was queued meanwhile.
-func (e *Engine) placeHandlerHolds() error {
-	w := &e.handlerHolds
+// place places the queued holds. If the store call fails they are queued again, unless a newer one was queued meanwhile.
+func (w *handlerHolds) place() error {
 	w.mu.Lock()
 	all := w.all
 	w.all = nil
@@ -72,7 +72,7 @@ func (e *Engine) placeHandlerHolds() error {
 	for _, name := range sortedKeys(all) {
 		c.Place = append(c.Place, all[name])
 	}
-	err := e.keepChange(c)
+	err := w.keepChange(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, h := range all {

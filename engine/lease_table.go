@@ -208,6 +208,20 @@ func (t *leaseTable) close() (release []*attempt) {
 	return release
 }
 
+// withdraw ends the attempts that wait for a slot and would call the dependency. The caller queues their outcomes.
+func (t *leaseTable) withdraw(d *dependency) (withdrawn []*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.prefetchQueue {
+		if a.phase == phaseWaiting && (a.dep == d || a.lease.Dependency == d.name) {
+			withdrawn = append(withdrawn, a)
+		}
+	}
+	t.markEnded(withdrawn)
+	t.prefetched -= len(withdrawn)
+	return withdrawn
+}
+
 // removeSettled removes leases whose settlement the store has answered. wantMore reports whether the last claim was limited by what this process
 // held.
 func (t *leaseTable) removeSettled(outcomes []*outcome) (wantMore bool) {

@@ -35,53 +35,61 @@ type probeLease struct {
 	ok       bool // with this result
 }
 
-// leaseProbe makes this process the one that probes an open breaker, if no other process is, and returns the result of its last probe. The right to probe is a
+// A prober makes the health probes of this process.
+type prober struct {
+	*core
+	policies   *policies
+	duties     *dutyRunner
+	inProgress sync.WaitGroup
+}
+
+// lease makes this process the one that probes an open breaker, if no other process is, and returns the result of its last probe. The right to probe is a
 // lease in the breaker record: if its process dies, another one takes over when the lease has expired. It is extended when half of it has passed.
-func (e *Engine) leaseProbe(d *dependency, next *breakerRecord, cfg dependencyConfig, now time.Time) (g probeLease) {
+func (p *prober) lease(d *dependency, next *breakerRecord, cfg dependencyConfig, now time.Time) (g probeLease) {
 	if cfg.Probe == nil || next.State != breaker.Open || cfg.Breaker.Disabled {
 		return g
 	}
-	mine := next.Probing == e.worker && now.Before(next.ProbingUntil)
+	mine := next.Probing == p.worker && now.Before(next.ProbingUntil)
 	if r := d.breaker.probeResult; mine && r != nil && r.since.Equal(next.Since) {
 		g.ended, g.ok = true, r.ok
 	}
-	if !mine || next.ProbingUntil.Sub(now) < e.cfg.Lease/2 {
-		next.Snapshot, g.acquired = cfg.Breaker.Guard(next.Snapshot, e.worker, e.cfg.Lease, now)
+	if !mine || next.ProbingUntil.Sub(now) < p.cfg.Lease/2 {
+		next.Snapshot, g.acquired = cfg.Breaker.Guard(next.Snapshot, p.worker, p.cfg.Lease, now)
 	}
 	return g
 }
 
-// startProbe starts a health probe if this process is the one that probes and the next probe is due, or an operator requested one. The probe runs on its own
+// start starts a health probe if this process is the one that probes and the next probe is due, or an operator requested one. The probe runs on its own
 // goroutine; its result is taken by the next update of the breaker.
-func (e *Engine) startProbe(d *dependency) {
-	c, cfg, now := &d.breaker.record, e.policies.dependencyConfig(d), e.clock.now()
-	if cfg.Probe == nil || c.State != breaker.Open || c.Probing != e.worker || !now.Before(c.ProbingUntil) {
+func (p *prober) start(d *dependency) {
+	c, cfg, now := &d.breaker.record, p.policies.dependencyConfig(d), p.clock.now()
+	if cfg.Probe == nil || c.State != breaker.Open || c.Probing != p.worker || !now.Before(c.ProbingUntil) {
 		return
 	}
-	p := &d.breaker.probe
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last.Before(d.opened) {
-		p.last = d.opened // the first probe is made ProbeEvery after the breaker opened
+	probe := &d.breaker.probe
+	probe.mu.Lock()
+	defer probe.mu.Unlock()
+	if probe.last.Before(d.opened) {
+		probe.last = d.opened // the first probe is made ProbeEvery after the breaker opened
 	}
-	control := e.duties.control(dutyProbes)
+	control := p.duties.control(dutyProbes)
 	requested := takeSignal(control.runNow)
-	if p.running || p.result != nil || !requested && (control.paused.Load() || time.Since(p.last) < cfg.ProbeEvery) {
+	if probe.running || probe.result != nil || !requested && (control.paused.Load() || time.Since(probe.last) < cfg.ProbeEvery) {
 		return
 	}
-	p.running, p.last = true, time.Now()
+	probe.running, probe.last = true, time.Now()
 	since, ended := c.Since, control.beginRun()
-	control.setNext(p.last.Add(cfg.ProbeEvery))
-	e.probes.Go(func() {
-		err := e.probeOnce(cfg.Probe)
+	control.setNext(probe.last.Add(cfg.ProbeEvery))
+	p.inProgress.Go(func() {
+		err := p.once(cfg.Probe)
 		ended(err)
 		if err != nil {
-			e.logRetry("probe", fmt.Errorf("%s: %w", d.name, err))
+			p.logRetry("probe", fmt.Errorf("%s: %w", d.name, err))
 		}
-		p.mu.Lock()
-		p.running, p.result = false, &probeResult{since: since, ok: err == nil}
-		p.mu.Unlock()
-		signal(e.signals.breakers)
+		probe.mu.Lock()
+		probe.running, probe.result = false, &probeResult{since: since, ok: err == nil}
+		probe.mu.Unlock()
+		signal(p.signals.breakers)
 	})
 }
 
@@ -95,9 +103,9 @@ func takeSignal(ch <-chan struct{}) bool {
 	}
 }
 
-// probeOnce makes one probe. A panic is returned as an error.
-func (e *Engine) probeOnce(probe func(context.Context) error) (err error) {
-	ctx, done := e.storeContext(probeTimeout)
+// once makes one probe. A panic is returned as an error.
+func (p *prober) once(probe func(context.Context) error) (err error) {
+	ctx, done := p.storeContext(probeTimeout)
 	defer done()
 	defer recoverTo(&err)
 	return probe(ctx)

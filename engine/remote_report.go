@@ -162,7 +162,7 @@ func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, s
 	var probes []*outcome
 	var notes []store.Note
 	for _, o := range outcomes {
-		if l := o.attempt.lease; e.needsBreaker(o) {
+		if l := o.attempt.lease; needsBreaker(o) {
 			probes, notes = append(probes, o), append(notes, store.Note{Batch: l.Batch, Job: l.ID, Token: l.Token})
 		}
 	}
@@ -178,7 +178,7 @@ func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, s
 			e.recordEffects(o)
 		}
 	}
-	e.updateBreakers()
+	e.breakers.updateNow()
 	e.redecide(outcomes, settlements)
 	return nil
 }

@@ -13,8 +13,8 @@ const budgetIdle = 10 * time.Minute
 
 // holdRetries adds to the change the hold that keeps the retries of a dependency within its budget, or lifts it. Retries take tokens from a bucket that first
 // attempts and completed retries fill.
-func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
-	now := e.clock.now()
+func (b *breakers) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *store.Change) {
+	now := b.clock.now()
 	recentFailure := !next.Failed.IsZero() && now.Sub(next.Failed) < budgetIdle || next.Budget != nil && next.Flow != nil && !next.Flow.Free
 	h := store.Hold{Dependency: d.name, Source: store.SourceBudget, Retries: true, Actor: actorSystem}
 	probing := next.State == breaker.HalfOpen // the breaker lets so few jobs through that no budget is needed, and a job that waits for its turn to probe would use up tokens

@@ -40,8 +40,8 @@ func (e *Engine) settle() {
 			settlements[i] = e.prepareSettlement(o)
 			e.recordEffects(o)
 		}
-		if slices.ContainsFunc(outcomes, e.needsBreaker) {
-			e.updateBreakers()
+		if slices.ContainsFunc(outcomes, needsBreaker) {
+			e.breakers.updateNow()
 			e.redecide(outcomes, settlements)
 		}
 		e.writeSettlements(outcomes, settlements)
@@ -52,7 +52,7 @@ func (e *Engine) settle() {
 // repeated for an outcome that is decided again.
 func (e *Engine) prepareSettlement(o *outcome) store.Settlement {
 	o.Roll = rand.Float64()
-	e.markProbe(o)
+	e.gate.markProbe(o)
 	o.verdict = e.decide(o)
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
@@ -79,12 +79,21 @@ func (e *Engine) decide(o *outcome) (v failure.Verdict) {
 // recordEffects passes on what a verdict means beyond its job: a good or bad call for the breaker of the dependency, a hold that the handler asked for,
 // the cost for the owner's budget, and the deadline by which the next attempt must start. It must be called once for each attempt.
 func (e *Engine) recordEffects(o *outcome) {
-	e.observe(o)
+	e.gate.observe(o)
 	if o.attempt.lease.Owner != "" {
 		e.budgets.charge(o)
 	}
 	if o.verdict.Within > 0 {
 		e.deadlines.extend(o.verdict.Within)
+	}
+}
+
+// redecide decides again on the outcomes that needed the breakers, now that these are up to date.
+func (e *Engine) redecide(outcomes []*outcome, settlements []store.Settlement) {
+	for i, o := range outcomes {
+		if needsBreaker(o) {
+			settlements[i] = e.prepareSettlement(o)
+		}
 	}
 }
 
