@@ -48,6 +48,7 @@ type Engine struct {
 	announcer *announcer
 	gate      *breakerGate
 	breakers  *breakers
+	settler   *settler
 
 	leases      *leaseTable
 	outcomes    *outcomeQueue
@@ -83,22 +84,29 @@ func New(db Store, cfg Config) (*Engine, error) {
 	kinds := newRegistry(c, deps, rules)
 	duties := newDutyRunner(c)
 	policies := newPolicies(c, kinds)
+	budgets := &ownerBudgets{core: c, policy: policies.active}
 	leases, outcomes := newLeaseTable(cfg.Slots), newOutcomeQueue()
 	announcer := newAnnouncer(c, leases)
+	deadlines := &startDeadlines{core: c, announcer: announcer}
 	holds := &handlerHolds{core: c}
 	gate := &breakerGate{core: c, policies: policies, deps: deps, holds: holds}
+	breakers := &breakers{
+		core: c, policies: policies, deps: deps, gate: gate, holds: holds, announcer: announcer, leases: leases, outcomes: outcomes,
+		prober: &prober{core: c, policies: policies, duties: duties},
+	}
 	e := &Engine{
 		core:      c,
 		registry:  kinds,
 		duties:    duties,
 		policies:  policies,
-		budgets:   &ownerBudgets{core: c, policy: policies.active},
-		deadlines: &startDeadlines{core: c, announcer: announcer},
+		budgets:   budgets,
+		deadlines: deadlines,
 		announcer: announcer,
 		gate:      gate,
-		breakers: &breakers{
-			core: c, policies: policies, deps: deps, gate: gate, holds: holds, announcer: announcer, leases: leases, outcomes: outcomes,
-			prober: &prober{core: c, policies: policies, duties: duties},
+		breakers:  breakers,
+		settler: &settler{
+			core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines,
+			announcer: announcer, leases: leases, outcomes: outcomes,
 		},
 		leases:      leases,
 		outcomes:    outcomes,
@@ -141,7 +149,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		upkeep.Go(func() { e.duties.run(renewing, d) })
 	}
 	upkeep.Go(e.logDurability)
-	settler.Go(e.settle)
+	settler.Go(e.settler.settle)
 	hooks.Go(e.announcer.run)
 
 	<-claiming.Done()

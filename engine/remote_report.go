@@ -45,7 +45,7 @@ func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (ans
 	var which []int
 	for i := range reports {
 		o := e.remoteOutcome(&reports[i])
-		s := e.prepareSettlement(o)
+		s := e.settler.prepareSettlement(o)
 		if !e.remote.isRepeat(o) {
 			outcomes, settlements, which = append(outcomes, o), append(settlements, s), append(which, i)
 		}
@@ -175,11 +175,11 @@ func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, s
 	}
 	for i, o := range probes {
 		if i < len(held) && held[i] == nil && e.remote.countOnce(o) {
-			e.recordEffects(o)
+			e.settler.recordEffects(o)
 		}
 	}
 	e.breakers.updateNow()
-	e.redecide(outcomes, settlements)
+	e.settler.redecide(outcomes, settlements)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (e *Engine) settleRejected(ctx context.Context, outcomes []*outcome, answer
 	var instead []store.Settlement
 	for i, answer := range answers {
 		if rejected(answer) {
-			which, instead = append(which, i), append(instead, e.settleRejection(outcomes[i], answer))
+			which, instead = append(which, i), append(instead, e.settler.settleRejection(outcomes[i], answer))
 		}
 	}
 	if len(which) == 0 {
@@ -217,7 +217,7 @@ func (e *Engine) settleRejected(ctx context.Context, outcomes []*outcome, answer
 func (e *Engine) recordSettled(outcomes []*outcome, answers []error) {
 	for i, o := range outcomes {
 		if answers[i] == nil && e.remote.countOnce(o) {
-			e.recordEffects(o)
+			e.settler.recordEffects(o)
 		}
 		if answers[i] != nil || e.remote.announceOnce(o) {
 			e.announcer.announce(o, answers[i])

@@ -12,6 +12,19 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
+// A settler decides what the outcome of each attempt means and writes the settlements, which end the leases.
+type settler struct {
+	*core
+	policies  *policies
+	gate      *breakerGate
+	breakers  *breakers
+	budgets   *ownerBudgets
+	deadlines *startDeadlines
+	announcer *announcer
+	leases    *leaseTable
+	outcomes  *outcomeQueue
+}
+
 // settle settles the outcomes of this engine's attempts, in four steps:
 //
 //  1. prepareSettlement decides what each outcome means (failure.Decide) and makes a settlement of it.
@@ -19,56 +32,56 @@ import (
 //  3. Where a breaker may change the verdict, the breakers are updated first and redecide decides again.
 //  4. writeSettlements writes the settlements until the store has answered, which ends the leases.
 //
-// It is the only goroutine that ends leases of local attempts; remote attempts take the same steps in Judge. It returns when the queue is closed and no
+// It is the only goroutine that ends leases of local attempts; remote attempts take the same steps in remoteReports.settle. It returns when the queue is closed and no
 // lease is held, or when the engine has given up on the store. The second condition matters: a handler may have returned while its outcome is not
 // in the queue yet, and its lease must not be left to expire.
-func (e *Engine) settle() {
+func (s *settler) settle() {
 	for {
-		outcomes := e.outcomes.take(e.storeCtx)
+		outcomes := s.outcomes.take(s.storeCtx)
 		if len(outcomes) == 0 {
-			if _, left := e.leases.busy(); left == 0 || e.storeCtx.Err() != nil {
+			if _, left := s.leases.busy(); left == 0 || s.storeCtx.Err() != nil {
 				return
 			}
 			select { // a handler has returned and its outcome is about to be queued
-			case <-e.outcomes.ready:
-			case <-e.storeCtx.Done():
+			case <-s.outcomes.ready:
+			case <-s.storeCtx.Done():
 			}
 			continue
 		}
 		settlements := make([]store.Settlement, len(outcomes))
 		for i, o := range outcomes {
-			settlements[i] = e.prepareSettlement(o)
-			e.recordEffects(o)
+			settlements[i] = s.prepareSettlement(o)
+			s.recordEffects(o)
 		}
 		if slices.ContainsFunc(outcomes, needsBreaker) {
-			e.breakers.updateNow()
-			e.redecide(outcomes, settlements)
+			s.breakers.updateNow()
+			s.redecide(outcomes, settlements)
 		}
-		e.writeSettlements(outcomes, settlements)
+		s.writeSettlements(outcomes, settlements)
 	}
 }
 
 // prepareSettlement decides what an outcome means, stores the verdict in it, and returns the settlement to write. It changes nothing else, so it may be
 // repeated for an outcome that is decided again.
-func (e *Engine) prepareSettlement(o *outcome) store.Settlement {
+func (s *settler) prepareSettlement(o *outcome) store.Settlement {
 	o.Roll = rand.Float64()
-	e.gate.markProbe(o)
-	o.verdict = e.decide(o)
+	s.gate.markProbe(o)
+	o.verdict = s.decide(o)
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
 	}
-	s := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
-	s.Version = e.cfg.Version
-	return s
+	made := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
+	made.Version = s.cfg.Version
+	return made
 }
 
 // decide calls failure.Decide. If a rule, a backoff or an error value of the application panics, it decides again without the application's rules, so
 // that the panic cannot stop the settlements of other jobs.
-func (e *Engine) decide(o *outcome) (v failure.Verdict) {
-	rules := e.policies.rulesFor(o)
+func (s *settler) decide(o *outcome) (v failure.Verdict) {
+	rules := s.policies.rulesFor(o)
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			e.logIgnored("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was ignored: %v", o.attempt.lease.Kind, thrown))
+			s.logIgnored("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was ignored: %v", o.attempt.lease.Kind, thrown))
 			o.Err = fmt.Errorf("while the error was classified: %v", thrown)
 			v = failure.Decide(failure.Rules{Taxonomy: rules.Taxonomy}, *o.attempt.lease, o.Outcome)
 		}
@@ -78,21 +91,21 @@ func (e *Engine) decide(o *outcome) (v failure.Verdict) {
 
 // recordEffects passes on what a verdict means beyond its job: a good or bad call for the breaker of the dependency, a hold that the handler asked for,
 // the cost for the owner's budget, and the deadline by which the next attempt must start. It must be called once for each attempt.
-func (e *Engine) recordEffects(o *outcome) {
-	e.gate.observe(o)
+func (s *settler) recordEffects(o *outcome) {
+	s.gate.observe(o)
 	if o.attempt.lease.Owner != "" {
-		e.budgets.charge(o)
+		s.budgets.charge(o)
 	}
 	if o.verdict.Within > 0 {
-		e.deadlines.extend(o.verdict.Within)
+		s.deadlines.extend(o.verdict.Within)
 	}
 }
 
 // redecide decides again on the outcomes that needed the breakers, now that these are up to date.
-func (e *Engine) redecide(outcomes []*outcome, settlements []store.Settlement) {
+func (s *settler) redecide(outcomes []*outcome, settlements []store.Settlement) {
 	for i, o := range outcomes {
 		if needsBreaker(o) {
-			settlements[i] = e.prepareSettlement(o)
+			settlements[i] = s.prepareSettlement(o)
 		}
 	}
 }
@@ -120,29 +133,29 @@ var (
 // writeSettlements writes settlements until the store has answered. Repeating a call is safe: the store answers a settlement that it has already applied
 // as applied, and applies it once. The engine keeps renewing the leases meanwhile. If the store is unavailable for longer than a lease and another
 // worker then reclaims the job, the store refuses the settlement with ErrLeaseLost: nothing is overwritten.
-func (e *Engine) writeSettlements(outcomes []*outcome, settlements []store.Settlement) {
+func (s *settler) writeSettlements(outcomes []*outcome, settlements []store.Settlement) {
 	for tries := 1; ; tries++ {
-		answers, err := e.settleOnce(settlements, tries)
+		answers, err := s.settleOnce(settlements, tries)
 		if err == nil {
-			again, settlements := e.handleAnswers(outcomes, answers)
+			again, settlements := s.handleAnswers(outcomes, answers)
 			if len(again) > 0 {
-				e.writeSettlements(again, settlements)
+				s.writeSettlements(again, settlements)
 			}
 			return
 		}
-		e.logRetry("settle", err)
-		if !sleep(e.storeCtx, backoff(tries)) {
+		s.logRetry("settle", err)
+		if !sleep(s.storeCtx, backoff(tries)) {
 			return
 		}
 	}
 }
 
 // settleOnce makes one call. Each try has a longer timeout than the one before, up to ten leases, so that a slow store eventually answers.
-func (e *Engine) settleOnce(settlements []store.Settlement, tries int) (answers []error, err error) {
-	ctx, done := e.storeContext(e.cfg.Lease * time.Duration(min(tries, 10)))
+func (s *settler) settleOnce(settlements []store.Settlement, tries int) (answers []error, err error) {
+	ctx, done := s.storeContext(s.cfg.Lease * time.Duration(min(tries, 10)))
 	defer done()
 	defer recoverTo(&err)
-	answers, err = e.store.Settle(ctx, settlements)
+	answers, err = s.store.Settle(ctx, settlements)
 	if err == nil && len(answers) != len(settlements) {
 		err = fmt.Errorf("the store gave %d answers to %d settlements", len(answers), len(settlements))
 	}
@@ -151,24 +164,24 @@ func (e *Engine) settleOnce(settlements []store.Settlement, tries int) (answers 
 
 // handleAnswers removes the settled leases and announces them. A settlement that the store rejects as invalid is returned as a failure to be settled
 // instead, once, so that its job does not stay leased for ever.
-func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []store.Settlement) {
+func (s *settler) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []store.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
 		o, answer := outcomes[i], answers[i]
 		if rejected(answer) && o.Event != failure.Unsettleable {
-			again, instead = append(again, o), append(instead, e.settleRejection(o, answer))
+			again, instead = append(again, o), append(instead, s.settleRejection(o, answer))
 			continue
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
 	}
-	if e.leases.removeSettled(applied) || e.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
-		signal(e.signals.claim)
+	if s.leases.removeSettled(applied) || s.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
+		signal(s.signals.claim)
 	}
-	signal(e.signals.feed)
-	signal(e.signals.groups)
+	signal(s.signals.feed)
+	signal(s.signals.groups)
 	for i := range applied {
-		e.announcer.announce(applied[i], refusals[i])
+		s.announcer.announce(applied[i], refusals[i])
 	}
 	return again, instead
 }
@@ -177,7 +190,7 @@ func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*o
 func rejected(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
 
 // settleRejection replaces an outcome whose settlement the store rejected: the rejection is the outcome now, and it is decided like any other.
-func (e *Engine) settleRejection(o *outcome, rejection error) store.Settlement {
+func (s *settler) settleRejection(o *outcome, rejection error) store.Settlement {
 	o.Outcome = failure.Outcome{Event: failure.Unsettleable, Err: rejection, Took: o.Took, Age: o.Age}
-	return e.prepareSettlement(o)
+	return s.prepareSettlement(o)
 }

@@ -45,7 +45,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 			t.Fatal("the attempt was not running")
 		}
 		var intake, settler sync.WaitGroup
-		settler.Go(e.settle)
+		settler.Go(e.settler.settle)
 		stopped := make(chan error, 1)
 		go func() { stopped <- e.drain(&intake, &settler) }()
 		synctest.Wait()
