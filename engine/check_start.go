@@ -12,7 +12,7 @@ import (
 // checkStart decides whether an attempt may start. If not, refused is true and o is its outcome: an unreadable or expired job fails, as does one whose open
 // breaker is in fail-fast mode; everything else is released at no cost. The lease is checked against this process's clock, so a handler never starts on a lease
 // that another worker may have reclaimed.
-func (e *Engine) checkStart(a *attempt) (o failure.Outcome, refused bool) {
+func (r *runner) checkStart(a *attempt) (o failure.Outcome, refused bool) {
 	lease := a.lease
 	switch {
 	case lease.Corrupt != "":
@@ -21,10 +21,10 @@ func (e *Engine) checkStart(a *attempt) (o failure.Outcome, refused bool) {
 		return failure.Outcome{Event: failure.Expired}, true
 	case a.kind == nil:
 		return failure.Outcome{Event: failure.Unhandled}, true
-	case !e.leases.isTrusted(a, time.Now()):
+	case !r.leases.isTrusted(a, time.Now()):
 		return failure.Outcome{Event: failure.Interrupted, Err: holdfast.ErrLeaseLost}, true
 	case a.dep != nil || lease.Dependency != "":
-		return e.gate.check(a)
+		return r.gate.check(a)
 	}
 	return failure.Outcome{}, false
 }

@@ -11,23 +11,35 @@ import (
 // maxUnsettled limits the outcomes that wait to be written. An engine whose store settles slowly claims nothing more until it has caught up.
 const maxUnsettled = 4000
 
+// A claimer asks the store for jobs when there are slots for them, and hands them to the runner.
+type claimer struct {
+	*core
+	registry *registry
+	policies *policies
+	presence *presence
+	attempts *attemptMaker
+	leases   *leaseTable
+	runner   *runner
+	outcomes *outcomeQueue
+}
+
 // claim claims jobs until all slots are taken or the store has no more. A store may return fewer jobs than the limit although more are claimable,
 // so after an answer that was at least half full the next free slot claims again instead of waiting for the interval.
-func (e *Engine) claim(ctx context.Context) error {
-	if len(e.registry.kinds) == 0 {
+func (c *claimer) claim(ctx context.Context) error {
+	if len(c.registry.kinds) == 0 {
 		return nil
 	}
-	if !e.presenceKnown.Load() || !e.policies.placed.Load() {
+	if !c.presence.known.Load() || !c.policies.placed.Load() {
 		return nil // the store must know the kinds' dependencies and the policy's limits before the first claim, or it would not hold jobs
 	}
 	for ctx.Err() == nil {
-		free, limit := e.claimSize()
+		free, limit := c.claimSize()
 		if limit == 0 {
 			return nil
 		}
-		taken, err := e.claimOnce(free, limit)
+		taken, err := c.claimOnce(free, limit)
 		if err != nil || taken < limit {
-			e.leases.setWantMore(2*taken >= limit)
+			c.leases.setWantMore(2*taken >= limit)
 			return err
 		}
 	}
@@ -38,36 +50,36 @@ func (e *Engine) claim(ctx context.Context) error {
 // running, until the lease expires. If the engine stops meanwhile, the jobs are released.
 //
 // The trusted time counts from before the call, so it is never later than the store's: the store sets the expiry after it got the request.
-func (e *Engine) claimOnce(free, limit int) (int, error) {
-	ctx, done := e.storeContext(e.cfg.Lease)
+func (c *claimer) claimOnce(free, limit int) (int, error) {
+	ctx, done := c.storeContext(c.cfg.Lease)
 	defer done()
 	asked := time.Now()
-	leases, err := e.store.Claim(ctx, store.Claim{
-		Worker: e.worker, Queues: e.queues(), Kinds: e.registry.names, Limit: limit, Start: free, Lease: e.cfg.Lease,
-		OwnerSlots: e.cfg.OwnerSlots, Busy: e.leases.busyOwners(e.cfg.OwnerSlots),
+	leases, err := c.store.Claim(ctx, store.Claim{
+		Worker: c.worker, Queues: c.queues(), Kinds: c.registry.names, Limit: limit, Start: free, Lease: c.cfg.Lease,
+		OwnerSlots: c.cfg.OwnerSlots, Busy: c.leases.busyOwners(c.cfg.OwnerSlots),
 	})
 	if err != nil {
 		return 0, err
 	}
-	e.leases.recordClaim(time.Since(asked))
+	c.leases.recordClaim(time.Since(asked))
 	if len(leases) == 0 {
 		return 0, nil
 	}
-	e.clock.set(leases[0].AsOf)
-	start, release := e.leases.admit(e.attempts.newAttempts(leases, asked), e.cfg.trustedUntil(asked))
+	c.clock.set(leases[0].AsOf)
+	start, release := c.leases.admit(c.attempts.newAttempts(leases, asked), c.cfg.trustedUntil(asked))
 	for _, a := range start {
-		e.start(a)
+		c.runner.start(a)
 	}
-	e.outcomes.releaseAll(release)
+	c.outcomes.releaseAll(release)
 	return len(leases), nil
 }
 
 // queues returns the queues to claim from; nil means all.
-func (e *Engine) queues() []string {
-	if slices.Equal(e.cfg.Queues, []string{AllQueues}) {
+func (c *claimer) queues() []string {
+	if slices.Equal(c.cfg.Queues, []string{AllQueues}) {
 		return nil
 	}
-	return e.cfg.Queues
+	return c.cfg.Queues
 }
 
 // busyOwners counts the jobs of each owner that run or wait for a slot. It returns nil if there is no limit to apply.
@@ -94,13 +106,13 @@ func (t *leaseTable) busyOwners(limit int) map[string]int {
 // not known, and nothing is held ahead.
 //
 // The limit shrinks with the number of unsettled outcomes, so that a slow store stops further claims instead of filling the memory.
-func (e *Engine) claimSize() (free, limit int) {
-	t := e.leases
+func (c *claimer) claimSize() (free, limit int) {
+	t := c.leases
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ahead := 0
 	if t.avgRun > 0 {
-		ahead = int(min(float64(e.cfg.Prefetch), 2*float64(t.slots)*float64(t.avgClaim)/float64(t.avgRun)))
+		ahead = int(min(float64(c.cfg.Prefetch), 2*float64(t.slots)*float64(t.avgClaim)/float64(t.avgRun)))
 	}
 	free = max(0, t.slots-t.running)
 	if t.prefetched > 0 {

@@ -30,7 +30,7 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.AbandonAfter)
 	defer cancelPatience()
 	e.waitIdle(patience)
-	e.abandonAll()
+	e.keeper.abandonAll()
 
 	intake.Wait()
 	e.outcomes.close()
@@ -70,13 +70,6 @@ func (e *Engine) waitIdle(ctx context.Context) {
 	}
 }
 
-// abandonAll abandons the handlers that still run.
-func (e *Engine) abandonAll() {
-	for _, a := range e.leases.runningAttempts() {
-		e.abandon(a)
-	}
-}
-
 // waitFor waits for a group. It returns false if that takes longer than within.
 func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
 	done := make(chan struct{})
@@ -96,21 +89,9 @@ func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
 
 // leave removes this worker's presence and report from the store. An error is only logged: both expire without it.
 func (e *Engine) leave() error {
-	remove := func(context.Context) error { return errors.Join(e.duties.reporter.delete(), e.present(0)) }
+	remove := func(context.Context) error { return errors.Join(e.duties.reporter.delete(), e.presence.present(0)) }
 	if err := callSafely(e.storeCtx, remove); err != nil {
 		e.logIgnored("leave", err)
 	}
 	return nil
-}
-
-// runningAttempts returns the attempts that have a slot.
-func (t *leaseTable) runningAttempts() (all []*attempt) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for a := range t.held {
-		if a.phase == phaseRunning {
-			all = append(all, a)
-		}
-	}
-	return all
 }

@@ -22,14 +22,14 @@ func (e *Engine) intakeDuties() []dutySpec {
 	sequencer, groups := &sequencer{core: c}, &groupAdvancer{core: c}
 	all := []dutySpec{
 		{name: "duties", run: e.duties.obeyRequests, interval: dutiesInterval},
-		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.signals.claim},
-		{name: "wake", run: e.wake},
+		{name: "claim", run: e.claimer.claim, interval: e.cfg.Poll, signal: e.signals.claim},
+		{name: "wake", run: e.claimer.wake},
 		{name: "promote", run: (&promoter{c}).run, interval: min(e.cfg.Poll, 500*time.Millisecond)},
 		{name: "reclaim", run: sweeper.reclaim, interval: e.cfg.Sweep, jitter: true},
 		{name: "expire", run: sweeper.expire, interval: e.cfg.Sweep, jitter: true},
 		{name: "policy", run: e.policies.follow, interval: policyInterval},
 		{name: "budget", run: e.budgets.write, interval: breakerInterval},
-		{name: "trickle", run: e.trickle, interval: trickleInterval},
+		{name: "trickle", run: e.claimer.trickle, interval: trickleInterval},
 		{name: "deadline", run: e.deadlines.run, interval: time.Second},
 		{name: "redrive", run: (&redriver{c}).run, interval: redriveInterval},
 		{name: "learn", run: e.policies.learn, interval: learnInterval},
@@ -49,8 +49,8 @@ func (e *Engine) intakeDuties() []dutySpec {
 // leaseDuties makes the duties that claimed jobs need. They run until the last settlement is written: a drain may last longer than a lease.
 func (e *Engine) leaseDuties() []dutySpec {
 	return []dutySpec{
-		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.signals.cancel},
-		{name: "watch", run: e.watch, interval: e.cfg.watchInterval()},
+		{name: "renew", run: e.keeper.renew, interval: e.cfg.Lease / 3, signal: e.signals.cancel},
+		{name: "watch", run: e.keeper.watch, interval: e.cfg.watchInterval()},
 		{name: "breakers", run: e.breakers.update, interval: breakerInterval, signal: e.signals.breakers},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -46,31 +45,26 @@ type Engine struct {
 	budgets   *ownerBudgets
 	deadlines *startDeadlines
 	announcer *announcer
-	gate      *breakerGate
 	breakers  *breakers
 	settler   *settler
+	runner    *runner
+	claimer   *claimer
+	keeper    *leaseKeeper
+	presence  *presence
 
-	leases      *leaseTable
-	outcomes    *outcomeQueue
-	attempts    *attemptMaker
-	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
-	idleCount   atomic.Int64  // the number of idle runner goroutines
-
-	presenceKnown atomic.Bool // the store knows this worker and which dependencies its kinds call
+	leases   *leaseTable
+	outcomes *outcomeQueue
+	attempts *attemptMaker
 
 	remote remoteReports
 
 	intake []dutySpec // end when the engine is asked to stop
 	upkeep []dutySpec // run until the last settlement is written
 
-	presentedAt time.Time // when this worker last announced its presence; used by the duty "renew" only
-
 	stop, hurry func()          // request a graceful stop; end its grace period
 	stopping    context.Context // ends when stop is called
 	hurrying    context.Context // ends when hurry is called
 	stopped     chan struct{}   // closed when Run has returned
-
-	handlerCtx context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
 }
 
 // New creates an engine. An invalid Config is refused with an error that names every problem.
@@ -94,6 +88,13 @@ func New(db Store, cfg Config) (*Engine, error) {
 		core: c, policies: policies, deps: deps, gate: gate, holds: holds, announcer: announcer, leases: leases, outcomes: outcomes,
 		prober: &prober{core: c, policies: policies, duties: duties},
 	}
+	settler := &settler{
+		core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines,
+		announcer: announcer, leases: leases, outcomes: outcomes,
+	}
+	runner := &runner{core: c, gate: gate, budgets: budgets, leases: leases, outcomes: outcomes, idle: make(chan *attempt)}
+	attempts := &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases}
+	presence := &presence{core: c, registry: kinds, policies: policies}
 	e := &Engine{
 		core:      c,
 		registry:  kinds,
@@ -102,17 +103,18 @@ func New(db Store, cfg Config) (*Engine, error) {
 		budgets:   budgets,
 		deadlines: deadlines,
 		announcer: announcer,
-		gate:      gate,
 		breakers:  breakers,
-		settler: &settler{
-			core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines,
-			announcer: announcer, leases: leases, outcomes: outcomes,
+		settler:   settler,
+		runner:    runner,
+		claimer: &claimer{
+			core: c, registry: kinds, policies: policies, presence: presence, attempts: attempts, leases: leases, runner: runner, outcomes: outcomes,
 		},
-		leases:      leases,
-		outcomes:    outcomes,
-		attempts:    &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases},
-		idleRunners: make(chan *attempt),
-		stopped:     make(chan struct{}),
+		keeper:   &leaseKeeper{core: c, leases: leases, outcomes: outcomes, runner: runner, presence: presence},
+		presence: presence,
+		leases:   leases,
+		outcomes: outcomes,
+		attempts: attempts,
+		stopped:  make(chan struct{}),
 	}
 	e.duties.control(dutyProbes)
 	e.intake, e.upkeep = e.intakeDuties(), e.leaseDuties()
@@ -175,8 +177,8 @@ func (e *Engine) begin(ctx context.Context) error {
 	for _, d := range slices.Concat(e.intake, e.upkeep) {
 		e.duties.control(d.name) // before the first requests are read, which apply to the duties that exist then
 	}
-	e.handlerCtx = context.WithoutCancel(ctx)
-	e.storeCtx, e.cancelStore = context.WithCancel(e.handlerCtx)
+	e.runner.handlerCtx = context.WithoutCancel(ctx)
+	e.storeCtx, e.cancelStore = context.WithCancel(e.runner.handlerCtx)
 	e.remote.start()
 	return nil
 }

@@ -222,6 +222,18 @@ func (t *leaseTable) withdraw(d *dependency) (withdrawn []*attempt) {
 	return withdrawn
 }
 
+// runningAttempts returns the attempts that have a slot.
+func (t *leaseTable) runningAttempts() (all []*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.held {
+		if a.phase == phaseRunning {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // removeSettled removes leases whose settlement the store has answered. wantMore reports whether the last claim was limited by what this process
 // held.
 func (t *leaseTable) removeSettled(outcomes []*outcome) (wantMore bool) {

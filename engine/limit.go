@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	roomShare       = "share"
-	actorPolicy     = "policy"
-	trickleInterval = 100 * time.Millisecond
+	roomShare   = "share"
+	actorPolicy = "policy"
 )
 
 // follow follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
@@ -74,15 +73,6 @@ func (p *policies) noteHolds(holds []store.Hold) {
 	}
 	p.limited.hasCap.Store(hasCap)
 	p.limited.hasSmallBurst.Store(hasSmallBurst)
-}
-
-// trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
-// beyond the burst would be lost and the rate not reached.
-func (e *Engine) trickle(context.Context) error {
-	if e.limited.hasSmallBurst.Load() || e.limited.recovering.Load() {
-		signal(e.signals.claim)
-	}
-	return nil
 }
 
 // placeLimits places the holds of the policy that are missing in the store or differ. Holds that the policy no longer contains are lifted when it is adopted, and

@@ -5,69 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/holdfastdev/holdfast/failure"
 )
 
+// A runner runs attempts that have a slot, each from its slot to its outcome, on goroutines that it reuses.
+type runner struct {
+	*core
+	gate     *breakerGate
+	budgets  *ownerBudgets
+	leases   *leaseTable
+	outcomes *outcomeQueue
+
+	idle       chan *attempt   // hands an attempt to an idle goroutine
+	idleCount  atomic.Int64    // the number of idle goroutines
+	handlerCtx context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
+}
+
 // start runs an attempt that has a slot, on an idle goroutine or a new one. Goroutines are reused because their stacks have already grown to the
 // size that handlers need.
-func (e *Engine) start(a *attempt) {
+func (r *runner) start(a *attempt) {
 	select {
-	case e.idleRunners <- a:
+	case r.idle <- a:
 	default:
-		go e.runAttempts(a)
+		go r.runAttempts(a)
 	}
 }
 
 // runAttempts runs one attempt after the other. The goroutine ends when the engine stops, or when as many goroutines are idle as there are slots.
-func (e *Engine) runAttempts(a *attempt) {
+func (r *runner) runAttempts(a *attempt) {
 	for a != nil {
-		a = e.run(a)
+		a = r.run(a)
 		if a != nil {
 			continue
 		}
-		if e.idleCount.Add(1) <= int64(e.cfg.Slots) {
+		if r.idleCount.Add(1) <= int64(r.cfg.Slots) {
 			select {
-			case a = <-e.idleRunners:
-			case <-e.storeCtx.Done():
+			case a = <-r.idle:
+			case <-r.storeCtx.Done():
 			}
 		}
-		e.idleCount.Add(-1)
+		r.idleCount.Add(-1)
 	}
 }
 
 // run runs one attempt from its slot to its outcome, and returns the next attempt for the slot, if any. However the handler ends, by return, panic or
 // runtime.Goexit, the slot is freed and the outcome is queued exactly once. After a Goexit this goroutine cannot continue, so the next attempt
 // is started on another one.
-func (e *Engine) run(a *attempt) (next *attempt) {
+func (r *runner) run(a *attempt) (next *attempt) {
 	o := failure.Outcome{Event: failure.Exited}
 	returns := false
 	defer func() {
-		next = e.finish(a, o)
+		next = r.finish(a, o)
 		if !returns && next != nil { // runtime.Goexit is ending this goroutine
-			e.start(next)
+			r.start(next)
 		}
 	}()
-	refusal, refused := e.budgets.reserve(a)
+	refusal, refused := r.budgets.reserve(a)
 	if !refused {
-		refusal, refused = e.checkStart(a)
+		refusal, refused = r.checkStart(a)
 	}
 	if refused {
 		o = refusal
 	} else {
-		o = e.work(a)
+		o = r.work(a)
 	}
 	returns = true
 	return nil
 }
 
 // work calls the handler and turns what it did into an outcome. The outcome of an attempt that was abandoned before it started is dropped by finish.
-func (e *Engine) work(a *attempt) (o failure.Outcome) {
-	bounded, release := a.kind.withTimeout(e.handlerCtx)
+func (r *runner) work(a *attempt) (o failure.Outcome) {
+	bounded, release := a.kind.withTimeout(r.handlerCtx)
 	defer release()
 	ctx, cancel := context.WithCancelCause(bounded)
 	defer cancel(nil)
-	if !e.leases.launch(a, ctx, cancel) {
+	if !r.leases.launch(a, ctx, cancel) {
 		return o
 	}
 	defer func() {
@@ -117,16 +131,16 @@ func thrownError(thrown any) error {
 
 // finish frees the slot, queues the outcome and returns the next attempt for the slot. The slot is free as soon as the handler has returned; it does
 // not wait for the settlement.
-func (e *Engine) finish(a *attempt, o failure.Outcome) *attempt {
-	next, wantMore, valid := e.leases.finish(a)
+func (r *runner) finish(a *attempt, o failure.Outcome) *attempt {
+	next, wantMore, valid := r.leases.finish(a)
 	if !valid {
-		e.cfg.Log.Info("abandoned handler returned; its result is ignored",
+		r.cfg.Log.Info("abandoned handler returned; its result is ignored",
 			"event", "stray_returned", "job_id", a.lease.ID.String(), "kind", a.lease.Kind)
 		return nil
 	}
-	if wantMore || e.cfg.OwnerSlots > 0 { // with OwnerSlots, a job of the same owner may be waiting for this slot in the store
-		signal(e.signals.claim)
+	if wantMore || r.cfg.OwnerSlots > 0 { // with OwnerSlots, a job of the same owner may be waiting for this slot in the store
+		signal(r.signals.claim)
 	}
-	e.outcomes.add(a, o)
+	r.outcomes.add(a, o)
 	return next
 }

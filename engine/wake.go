@@ -1,22 +1,36 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // wake waits for a wake-up from the store and signals the duty concerned: there may be jobs to claim, or a job to cancel. Wake-ups are hints: if all of
 // them are lost, the duties "claim" and "renew" find the same things at their next interval.
-func (e *Engine) wake(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, e.cfg.Poll+e.cfg.Lease)
+func (c *claimer) wake(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, c.cfg.Poll+c.cfg.Lease)
 	defer cancel()
-	heard, err := e.store.Await(within, e.queues(), e.cfg.Poll)
+	heard, err := c.store.Await(within, c.queues(), c.cfg.Poll)
 	if err != nil {
 		return err
 	}
 	if heard.Work {
-		signal(e.signals.claim)
-		signal(e.signals.feed)
+		signal(c.signals.claim)
+		signal(c.signals.feed)
 	}
 	if heard.Cancel {
-		signal(e.signals.cancel)
+		signal(c.signals.cancel)
+	}
+	return nil
+}
+
+const trickleInterval = 100 * time.Millisecond
+
+// trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
+// beyond the burst would be lost and the rate not reached.
+func (c *claimer) trickle(context.Context) error {
+	if c.limited.hasSmallBurst.Load() || c.limited.recovering.Load() {
+		signal(c.signals.claim)
 	}
 	return nil
 }

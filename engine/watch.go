@@ -14,19 +14,19 @@ import (
 //     another worker reclaims the job.
 //   - A handler that still runs longer than Patience after its context ended is abandoned and its slot replaced.
 //   - A lease that waits for a slot for more than a sixth of its duration is released, so that another worker can run the job.
-func (e *Engine) watch(context.Context) error {
+func (k *leaseKeeper) watch(context.Context) error {
 	now := time.Now()
-	distrusted, overdue := e.leases.inspect(now, e.cfg.AbandonAfter)
+	distrusted, overdue := k.leases.inspect(now, k.cfg.AbandonAfter)
 	for _, a := range distrusted {
-		if e.leases.stop(a, holdfast.ErrLeaseLost) {
-			e.outcomes.add(a, interruption(holdfast.ErrLeaseLost))
+		if k.leases.stop(a, holdfast.ErrLeaseLost) {
+			k.outcomes.add(a, interruption(holdfast.ErrLeaseLost))
 		}
 	}
 	for _, a := range overdue {
-		e.abandon(a)
+		k.abandon(a)
 	}
-	for _, a := range e.leases.withdrawStale(now.Add(-e.cfg.Lease / 6)) {
-		e.outcomes.add(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
+	for _, a := range k.leases.withdrawStale(now.Add(-k.cfg.Lease / 6)) {
+		k.outcomes.add(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
 	}
 	return nil
 }
@@ -63,18 +63,25 @@ func (c *Config) watchInterval() time.Duration {
 
 // abandon settles an attempt while its handler still runs, and replaces its slot. Go cannot end a goroutine, so the handler continues until it returns; its
 // result is ignored. If the handler returned first, abandon does nothing.
-func (e *Engine) abandon(a *attempt) {
-	next, cause := e.leases.abandon(a)
+func (k *leaseKeeper) abandon(a *attempt) {
+	next, cause := k.leases.abandon(a)
 	if cause == nil {
 		return
 	}
-	e.cfg.Log.Error("handler ignores the end of its context; its slot was replaced and its goroutine abandoned",
-		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error(), "strays", e.leases.abandonedCount())
+	k.cfg.Log.Error("handler ignores the end of its context; its slot was replaced and its goroutine abandoned",
+		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error(), "strays", k.leases.abandonedCount())
 	if next != nil {
-		e.start(next)
+		k.runner.start(next)
 	}
-	signal(e.signals.claim)
-	e.outcomes.add(a, interruption(cause))
+	signal(k.signals.claim)
+	k.outcomes.add(a, interruption(cause))
+}
+
+// abandonAll abandons the handlers that still run.
+func (k *leaseKeeper) abandonAll() {
+	for _, a := range k.leases.runningAttempts() {
+		k.abandon(a)
+	}
 }
 
 // inspect returns the attempts whose lease is no longer trusted and that were not told to stop yet, and those whose context ended longer than patience ago.
