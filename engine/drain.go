@@ -10,6 +10,21 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
+// halt is how a stop is requested and how far it is.
+type halt struct {
+	request, hurry func()          // request a graceful stop; end its grace period
+	requested      context.Context // ends when request is called
+	hurried        context.Context // ends when hurry is called
+	done           chan struct{}   // closed when Run has returned
+}
+
+func newHalt() *halt {
+	h := &halt{done: make(chan struct{})}
+	h.requested, h.request = context.WithCancel(context.Background())
+	h.hurried, h.hurry = context.WithCancel(context.Background())
+	return h
+}
+
 // drain ends the work of a stopping engine, in this order:
 //
 //  1. Jobs that wait for a slot are released.
@@ -20,21 +35,19 @@ import (
 // Leases are renewed all the while, so a drain may last longer than a lease. If the last settlements cannot be written within a lease, the error says how
 // many jobs are left to be reclaimed.
 func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
-	e.outcomes.releaseAll(e.leases.close())
-	grace, cancel := context.WithTimeout(e.hurrying, e.cfg.Grace)
+	e.keeper.releaseWaiting()
+	grace, cancel := context.WithTimeout(e.halt.hurried, e.cfg.Grace)
 	defer cancel()
-	e.waitIdle(grace)
-	for _, a := range e.leases.runningAttempts() {
-		e.leases.stop(a, ErrStopping)
-	}
+	e.leases.waitIdle(grace)
+	e.keeper.stopRunning()
 	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.AbandonAfter)
 	defer cancelPatience()
-	e.waitIdle(patience)
+	e.leases.waitIdle(patience)
 	e.keeper.abandonAll()
 
 	intake.Wait()
-	e.outcomes.close()
-	if e.waitFor(settler, e.lastSettleTimeout()) {
+	e.settler.outcomes.close()
+	if waitFor(settler, e.lastSettleTimeout()) {
 		return nil
 	}
 	e.cancelStore()
@@ -51,27 +64,14 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 
 // lastSettleTimeout is how long a stopping engine tries to write the last settlements. After a lease other workers may have reclaimed the jobs.
 func (e *Engine) lastSettleTimeout() time.Duration {
-	if e.hurrying.Err() != nil {
+	if e.halt.hurried.Err() != nil {
 		return min(e.cfg.AbandonAfter, e.cfg.Lease)
 	}
 	return e.cfg.Lease
 }
 
-// waitIdle waits until no handler has a slot, or until ctx ends.
-func (e *Engine) waitIdle(ctx context.Context) {
-	for {
-		if slots, _ := e.leases.busy(); slots == 0 || ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-e.leases.idle:
-		case <-ctx.Done():
-		}
-	}
-}
-
 // waitFor waits for a group. It returns false if that takes longer than within.
-func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
+func waitFor(group *sync.WaitGroup, within time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
 		group.Wait()
@@ -89,7 +89,9 @@ func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
 
 // leave removes this worker's presence and report from the store. An error is only logged: both expire without it.
 func (e *Engine) leave() error {
-	remove := func(context.Context) error { return errors.Join(e.duties.reporter.delete(), e.presence.present(0)) }
+	remove := func(context.Context) error {
+		return errors.Join(e.duties.reporter.delete(), e.keeper.presence.present(0))
+	}
 	if err := callSafely(e.storeCtx, remove); err != nil {
 		e.logIgnored("leave", err)
 	}

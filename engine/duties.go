@@ -18,15 +18,14 @@ const dutyProbes = "probes"
 // that only one duty uses is in the type of that duty.
 func (e *Engine) intakeDuties() []dutySpec {
 	c := e.core
-	sweeper := &sweeper{core: c, attempts: e.attempts, leases: e.leases, outcomes: e.outcomes}
 	sequencer, groups := &sequencer{core: c}, &groupAdvancer{core: c}
 	all := []dutySpec{
 		{name: "duties", run: e.duties.obeyRequests, interval: dutiesInterval},
 		{name: "claim", run: e.claimer.claim, interval: e.cfg.Poll, signal: e.signals.claim},
 		{name: "wake", run: e.claimer.wake},
 		{name: "promote", run: (&promoter{c}).run, interval: min(e.cfg.Poll, 500*time.Millisecond)},
-		{name: "reclaim", run: sweeper.reclaim, interval: e.cfg.Sweep, jitter: true},
-		{name: "expire", run: sweeper.expire, interval: e.cfg.Sweep, jitter: true},
+		{name: "reclaim", run: e.sweeper.reclaim, interval: e.cfg.Sweep, jitter: true},
+		{name: "expire", run: e.sweeper.expire, interval: e.cfg.Sweep, jitter: true},
 		{name: "policy", run: e.policies.follow, interval: policyInterval},
 		{name: "budget", run: e.budgets.write, interval: breakerInterval},
 		{name: "trickle", run: e.claimer.trickle, interval: trickleInterval},

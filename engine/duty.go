@@ -39,6 +39,9 @@ type dutyRunner struct {
 
 	requestsRead     chan struct{} // closed after the first attempt to read requests
 	requestsReadOnce sync.Once
+
+	intake []dutySpec // end when the engine is asked to stop
+	upkeep []dutySpec // run until the last settlement is written
 }
 
 func newDutyRunner(c *core) *dutyRunner {

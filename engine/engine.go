@@ -40,31 +40,23 @@ type reader interface {
 type Engine struct {
 	*core
 	registry  *registry
-	duties    *dutyRunner
 	policies  *policies
 	budgets   *ownerBudgets
-	deadlines *startDeadlines
-	announcer *announcer
 	breakers  *breakers
-	settler   *settler
-	runner    *runner
-	claimer   *claimer
-	keeper    *leaseKeeper
-	presence  *presence
+	announcer *announcer
+	deadlines *startDeadlines
 
-	leases   *leaseTable
-	outcomes *outcomeQueue
-	attempts *attemptMaker
+	// The path of a job.
+	claimer *claimer
+	leases  *leaseTable
+	runner  *runner
+	settler *settler
 
-	remote remoteReports
-
-	intake []dutySpec // end when the engine is asked to stop
-	upkeep []dutySpec // run until the last settlement is written
-
-	stop, hurry func()          // request a graceful stop; end its grace period
-	stopping    context.Context // ends when stop is called
-	hurrying    context.Context // ends when hurry is called
-	stopped     chan struct{}   // closed when Run has returned
+	keeper  *leaseKeeper
+	sweeper *sweeper
+	remote  *remoteReports
+	duties  *dutyRunner
+	halt    *halt
 }
 
 // New creates an engine. An invalid Config is refused with an error that names every problem.
@@ -74,52 +66,50 @@ func New(db Store, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	c := newCore(db, cfg)
+
+	// Parts that know no attempt: what attempts are decided by, and the duties.
+	duties := newDutyRunner(c)
 	deps := newDependencies(cfg.Dependencies)
 	kinds := newRegistry(c, deps, rules)
-	duties := newDutyRunner(c)
 	policies := newPolicies(c, kinds)
 	budgets := &ownerBudgets{core: c, policy: policies.active}
+	presence := &presence{core: c, registry: kinds, policies: policies}
+
+	// What the steps of the path of a job share: the leases of this process, the outcomes on their way to the settler, and the hooks.
 	leases, outcomes := newLeaseTable(cfg.Slots), newOutcomeQueue()
+	attempts := &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases}
 	announcer := newAnnouncer(c, leases)
 	deadlines := &startDeadlines{core: c, announcer: announcer}
+
 	holds := &handlerHolds{core: c}
 	gate := &breakerGate{core: c, policies: policies, deps: deps, holds: holds}
+	prober := &prober{core: c, policies: policies, duties: duties}
 	breakers := &breakers{
-		core: c, policies: policies, deps: deps, gate: gate, holds: holds, announcer: announcer, leases: leases, outcomes: outcomes,
-		prober: &prober{core: c, policies: policies, duties: duties},
+		core: c, policies: policies, deps: deps, gate: gate, holds: holds, prober: prober, announcer: announcer, leases: leases, outcomes: outcomes,
 	}
+
+	// The path of a job, from its end to its beginning: each step is given the next one.
 	settler := &settler{
-		core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines,
-		announcer: announcer, leases: leases, outcomes: outcomes,
+		core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines, announcer: announcer, leases: leases, outcomes: outcomes,
 	}
 	runner := &runner{core: c, gate: gate, budgets: budgets, leases: leases, outcomes: outcomes, idle: make(chan *attempt)}
-	attempts := &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases}
-	presence := &presence{core: c, registry: kinds, policies: policies}
-	e := &Engine{
-		core:      c,
-		registry:  kinds,
-		duties:    duties,
-		policies:  policies,
-		budgets:   budgets,
-		deadlines: deadlines,
-		announcer: announcer,
-		breakers:  breakers,
-		settler:   settler,
-		runner:    runner,
-		claimer: &claimer{
-			core: c, registry: kinds, policies: policies, presence: presence, attempts: attempts, leases: leases, runner: runner, outcomes: outcomes,
-		},
-		keeper:   &leaseKeeper{core: c, leases: leases, outcomes: outcomes, runner: runner, presence: presence},
-		presence: presence,
-		leases:   leases,
-		outcomes: outcomes,
-		attempts: attempts,
-		stopped:  make(chan struct{}),
+	claimer := &claimer{
+		core: c, registry: kinds, policies: policies, presence: presence, attempts: attempts, leases: leases, runner: runner, outcomes: outcomes,
 	}
-	e.duties.control(dutyProbes)
-	e.intake, e.upkeep = e.intakeDuties(), e.leaseDuties()
-	e.stopping, e.stop = context.WithCancel(context.Background())
-	e.hurrying, e.hurry = context.WithCancel(context.Background())
+
+	e := &Engine{
+		core: c, registry: kinds, policies: policies, budgets: budgets, breakers: breakers, announcer: announcer, deadlines: deadlines,
+		claimer: claimer, leases: leases, runner: runner, settler: settler,
+		keeper:  &leaseKeeper{core: c, leases: leases, outcomes: outcomes, runner: runner, presence: presence},
+		sweeper: &sweeper{core: c, attempts: attempts, leases: leases, outcomes: outcomes},
+		remote: &remoteReports{
+			core: c, policies: policies, budgets: budgets, breakers: breakers, attempts: attempts, settler: settler, announcer: announcer,
+		},
+		duties: duties,
+		halt:   newHalt(),
+	}
+	duties.intake, duties.upkeep = e.intakeDuties(), e.leaseDuties()
+	duties.control(dutyProbes)
 	return e, nil
 }
 
@@ -135,19 +125,19 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
-	defer close(e.stopped)
-	defer e.stop()
+	defer close(e.halt.done)
+	defer e.halt.request()
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
-	defer context.AfterFunc(e.stopping, stopClaiming)()
+	defer context.AfterFunc(e.halt.requested, stopClaiming)()
 
 	var intake, upkeep, settler, hooks sync.WaitGroup
 	renewing, stopRenewing := context.WithCancel(e.storeCtx)
 	defer stopRenewing()
-	for _, d := range e.intake {
+	for _, d := range e.duties.intake {
 		intake.Go(func() { e.duties.run(claiming, d) })
 	}
-	for _, d := range e.upkeep {
+	for _, d := range e.duties.upkeep {
 		upkeep.Go(func() { e.duties.run(renewing, d) })
 	}
 	upkeep.Go(e.logDurability)
@@ -156,12 +146,12 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	<-claiming.Done()
 	err := e.drain(&intake, &settler)
-	e.stopReports()
+	e.remote.stop(e.lastSettleTimeout())
 	stopRenewing()
 	upkeep.Wait()
-	e.waitFor(&e.breakers.prober.inProgress, e.cfg.AbandonAfter)
+	waitFor(&e.breakers.prober.inProgress, e.cfg.AbandonAfter)
 	close(e.announcer.calls)
-	e.waitFor(&hooks, e.cfg.AbandonAfter)
+	waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())
 	e.registry.cancelDeadlines()
 	e.cancelStore()
@@ -174,7 +164,7 @@ func (e *Engine) begin(ctx context.Context) error {
 		return err
 	}
 	e.policies.start()
-	for _, d := range slices.Concat(e.intake, e.upkeep) {
+	for _, d := range slices.Concat(e.duties.intake, e.duties.upkeep) {
 		e.duties.control(d.name) // before the first requests are read, which apply to the duties that exist then
 	}
 	e.runner.handlerCtx = context.WithoutCancel(ctx)
@@ -183,19 +173,36 @@ func (e *Engine) begin(ctx context.Context) error {
 	return nil
 }
 
+// SettleReports settles the outcomes of attempts that remote workers made, exactly as if this engine had made them. answers holds one entry for each report: nil
+// if its settlement is written, ErrLeaseLost if another worker has the job. An err means that nothing was written or that the result is unknown:
+// the caller should report again. Reporting again is safe: a settlement that was written before is answered with nil and counted once.
+//
+// A kind without a handler here uses the engine's rules and the policy for its name. It works only while the engine runs; otherwise it returns
+// ErrUnavailable. It is safe for concurrent use.
+func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (answers []error, err error) {
+	return e.remote.settle(ctx, reports)
+}
+
+// ReserveRetries counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
+// the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
+// leases.
+func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
+	return e.remote.reserveRetries(ctx, leases)
+}
+
 // Stop requests a graceful stop and waits until Run has returned. If ctx ends first, the grace period is over: handlers' contexts end at once,
 // and Stop still waits for Run and then returns ctx's error. To stop without a grace period, call Stop with a context that has ended.
 func (e *Engine) Stop(ctx context.Context) error {
-	e.stop()
+	e.halt.request()
 	if !e.registry.hasStarted() {
 		return nil
 	}
 	select {
-	case <-e.stopped:
+	case <-e.halt.done:
 		return nil
 	case <-ctx.Done():
-		e.hurry()
+		e.halt.hurry()
 	}
-	<-e.stopped
+	<-e.halt.done
 	return context.Cause(ctx)
 }

@@ -234,6 +234,19 @@ func (t *leaseTable) runningAttempts() (all []*attempt) {
 	return all
 }
 
+// waitIdle waits until no handler has a slot, or until ctx ends.
+func (t *leaseTable) waitIdle(ctx context.Context) {
+	for {
+		if slots, _ := t.busy(); slots == 0 || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-t.idle:
+		case <-ctx.Done():
+		}
+	}
+}
+
 // removeSettled removes leases whose settlement the store has answered. wantMore reports whether the last claim was limited by what this process
 // held.
 func (t *leaseTable) removeSettled(outcomes []*outcome) (wantMore bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -20,37 +21,76 @@ type RemoteReport struct {
 	Rationed bool // this lease was returned by Ration
 }
 
-// SettleReports settles the outcomes of attempts that remote workers made, exactly as if this engine had made them. answers holds one entry for each report: nil
-// if its settlement is written, ErrLeaseLost if another worker has the job. An err means that nothing was written or that the result is unknown:
-// the caller should report again. Reporting again is safe: a settlement that was written before is answered with nil and counted once.
-//
-// A kind without a handler here uses the engine's rules and the policy for its name. Judge works only while the engine runs; otherwise it returns
-// ErrUnavailable. It is safe for concurrent use.
-func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (answers []error, err error) {
-	if !e.remote.begin() {
+// remoteReports settles what remote workers report, by the same code as the settler. It is safe for concurrent use.
+type remoteReports struct {
+	*core
+	policies  *policies
+	budgets   *ownerBudgets
+	breakers  *breakers
+	attempts  *attemptMaker
+	settler   *settler
+	announcer *announcer
+	seen      seenReports
+
+	inProgress sync.WaitGroup // calls of settle and reserveRetries
+	mu         sync.Mutex
+	accepting  bool // the engine runs
+}
+
+// start lets begin succeed.
+func (r *remoteReports) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepting = true
+}
+
+// begin registers a call, if the engine runs. The caller calls inProgress.Done when it has ended.
+func (r *remoteReports) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.accepting {
+		r.inProgress.Add(1)
+	}
+	return r.accepting
+}
+
+// stop refuses further reports and waits for those in progress. If they take longer than within, their store calls are cancelled.
+func (r *remoteReports) stop(within time.Duration) {
+	r.mu.Lock()
+	r.accepting = false
+	r.mu.Unlock()
+	if !waitFor(&r.inProgress, within) {
+		r.cancelStore()
+		r.inProgress.Wait()
+	}
+}
+
+// settle does what Engine.SettleReports promises.
+func (r *remoteReports) settle(ctx context.Context, reports []RemoteReport) (answers []error, err error) {
+	if !r.begin() {
 		return nil, notAccepting("this engine is not running")
 	}
-	defer e.remote.inProgress.Done()
+	defer r.inProgress.Done()
 	defer recoverTo(&err)
 	if len(reports) == 0 {
 		return nil, nil
 	}
-	ctx, done := e.callerContext(ctx)
+	ctx, done := r.callerContext(ctx)
 	defer done()
-	if err := e.policies.wait(ctx); err != nil {
+	if err := r.policies.wait(ctx); err != nil {
 		return nil, err
 	}
 	var outcomes []*outcome
 	var settlements []store.Settlement
 	var which []int
 	for i := range reports {
-		o := e.remoteOutcome(&reports[i])
-		s := e.settler.prepareSettlement(o)
-		if !e.remote.isRepeat(o) {
+		o := r.outcomeOf(&reports[i])
+		s := r.settler.prepareSettlement(o)
+		if !r.seen.isRepeat(o) {
 			outcomes, settlements, which = append(outcomes, o), append(settlements, s), append(which, i)
 		}
 	}
-	written, err := e.settleNew(ctx, outcomes, settlements)
+	written, err := r.settleNew(ctx, outcomes, settlements)
 	if err != nil {
 		return nil, err
 	}
@@ -61,18 +101,16 @@ func (e *Engine) SettleReports(ctx context.Context, reports []RemoteReport) (ans
 	return answers, nil
 }
 
-// ReserveRetries counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
-// the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
-// leases.
-func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
-	if !e.policies.active.hasBudgets.Load() || !e.remote.begin() {
+// reserveRetries does what Engine.ReserveRetries promises.
+func (r *remoteReports) reserveRetries(ctx context.Context, leases []store.Lease) []store.Lease {
+	if !r.policies.active.hasBudgets.Load() || !r.begin() {
 		return leases
 	}
-	defer e.remote.inProgress.Done()
+	defer r.inProgress.Done()
 	var allowed []store.Lease
 	var refused []RemoteReport
 	for i := range leases {
-		if o, no := e.budgets.reserve(&attempt{lease: &leases[i]}); no {
+		if o, no := r.budgets.reserve(&attempt{lease: &leases[i]}); no {
 			refused = append(refused, RemoteReport{Lease: leases[i], Outcome: o})
 		} else {
 			allowed = append(allowed, leases[i])
@@ -81,26 +119,26 @@ func (e *Engine) ReserveRetries(ctx context.Context, leases []store.Lease) []sto
 	if len(refused) == 0 {
 		return leases
 	}
-	if _, err := e.SettleReports(ctx, refused); err != nil {
-		e.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
+	if _, err := r.settle(ctx, refused); err != nil {
+		r.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
 	}
 	return allowed
 }
 
 // settleNew settles the outcomes that are not known to be settled, and records their effects.
-func (e *Engine) settleNew(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) ([]error, error) {
+func (r *remoteReports) settleNew(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) ([]error, error) {
 	if len(outcomes) == 0 {
 		return nil, nil
 	}
-	if err := e.updateBreakersFirst(ctx, outcomes, settlements); err != nil {
+	if err := r.updateBreakersFirst(ctx, outcomes, settlements); err != nil {
 		return nil, err
 	}
-	answers, err := e.settleReports(ctx, settlements)
+	answers, err := r.settleOnce(ctx, settlements)
 	if err != nil {
 		return nil, err
 	}
-	e.settleRejected(ctx, outcomes, answers)
-	e.recordSettled(outcomes, answers)
+	r.settleRejected(ctx, outcomes, answers)
+	r.recordSettled(outcomes, answers)
 	return answers, nil
 }
 
@@ -108,15 +146,15 @@ func notAccepting(why string) error {
 	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
 }
 
-// remoteOutcome makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.
-func (e *Engine) remoteOutcome(r *RemoteReport) *outcome {
-	leases := []store.Lease{r.Lease}
-	a := e.attempts.newAttempts(leases, time.Now())[0]
+// outcomeOf makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.
+func (r *remoteReports) outcomeOf(report *RemoteReport) *outcome {
+	leases := []store.Lease{report.Lease}
+	a := r.attempts.newAttempts(leases, time.Now())[0]
 	if a.kind == nil {
-		e.policies.remoteKinds.add(a.lease.Kind)
+		r.policies.remoteKinds.add(a.lease.Kind)
 	}
-	o, now := r.Outcome, e.clock.now()
-	a.retryReserved = r.Rationed && a.lease.Failures > 0
+	o, now := report.Outcome, r.clock.now()
+	a.retryReserved = report.Rationed && a.lease.Failures > 0
 	if a.lease.AsOf.IsZero() {
 		a.lease.AsOf = now
 	}
@@ -158,7 +196,7 @@ func ran(event failure.Event) bool {
 // updateBreakersFirst does for reports what settle does for local attempts: where a breaker may change the verdict on a failed call, it updates the
 // breakers while the lease is still held, and decides again. First it asks the store whether the lease is held, because a report whose lease is
 // lost must not move a breaker.
-func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) error {
+func (r *remoteReports) updateBreakersFirst(ctx context.Context, outcomes []*outcome, settlements []store.Settlement) error {
 	var probes []*outcome
 	var notes []store.Note
 	for _, o := range outcomes {
@@ -169,23 +207,23 @@ func (e *Engine) updateBreakersFirst(ctx context.Context, outcomes []*outcome, s
 	if len(probes) == 0 {
 		return nil
 	}
-	held, err := e.store.Note(ctx, notes) // an empty note only checks that the lease is held
+	held, err := r.store.Note(ctx, notes) // an empty note only checks that the lease is held
 	if err != nil {
 		return err
 	}
 	for i, o := range probes {
-		if i < len(held) && held[i] == nil && e.remote.countOnce(o) {
-			e.settler.recordEffects(o)
+		if i < len(held) && held[i] == nil && r.seen.countOnce(o) {
+			r.settler.recordEffects(o)
 		}
 	}
-	e.breakers.updateNow()
-	e.settler.redecide(outcomes, settlements)
+	r.breakers.updateNow()
+	r.settler.redecide(outcomes, settlements)
 	return nil
 }
 
-// settleReports makes one call. Unlike the engine, a remote worker repeats its report itself.
-func (e *Engine) settleReports(ctx context.Context, settlements []store.Settlement) ([]error, error) {
-	answers, err := e.store.Settle(ctx, settlements)
+// settleOnce makes one call. Unlike the engine, a remote worker repeats its report itself.
+func (r *remoteReports) settleOnce(ctx context.Context, settlements []store.Settlement) ([]error, error) {
+	answers, err := r.store.Settle(ctx, settlements)
 	if err == nil && len(answers) != len(settlements) {
 		err = fmt.Errorf("the store gave %d answers to %d settlements", len(answers), len(settlements))
 	}
@@ -194,18 +232,18 @@ func (e *Engine) settleReports(ctx context.Context, settlements []store.Settleme
 
 // settleRejected settles the outcomes whose settlements the store rejected as invalid, once, as failures, so that no job stays leased for ever. It
 // replaces their answers.
-func (e *Engine) settleRejected(ctx context.Context, outcomes []*outcome, answers []error) {
+func (r *remoteReports) settleRejected(ctx context.Context, outcomes []*outcome, answers []error) {
 	var which []int
 	var instead []store.Settlement
 	for i, answer := range answers {
 		if rejected(answer) {
-			which, instead = append(which, i), append(instead, e.settler.settleRejection(outcomes[i], answer))
+			which, instead = append(which, i), append(instead, r.settler.settleRejection(outcomes[i], answer))
 		}
 	}
 	if len(which) == 0 {
 		return
 	}
-	again, err := e.settleReports(ctx, instead)
+	again, err := r.settleOnce(ctx, instead)
 	for n, i := range which {
 		if answers[i] = err; err == nil {
 			answers[i] = again[n]
@@ -214,18 +252,18 @@ func (e *Engine) settleRejected(ctx context.Context, outcomes []*outcome, answer
 }
 
 // recordSettled records the effects of settled outcomes and announces them, once for each attempt, however often it is reported.
-func (e *Engine) recordSettled(outcomes []*outcome, answers []error) {
+func (r *remoteReports) recordSettled(outcomes []*outcome, answers []error) {
 	for i, o := range outcomes {
-		if answers[i] == nil && e.remote.countOnce(o) {
-			e.settler.recordEffects(o)
+		if answers[i] == nil && r.seen.countOnce(o) {
+			r.settler.recordEffects(o)
 		}
-		if answers[i] != nil || e.remote.announceOnce(o) {
-			e.announcer.announce(o, answers[i])
+		if answers[i] != nil || r.seen.announceOnce(o) {
+			r.announcer.announce(o, answers[i])
 		}
 	}
-	if e.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
-		signal(e.signals.claim)
+	if r.limited.hasCap.Load() { // the settled jobs no longer count towards a limit
+		signal(r.signals.claim)
 	}
-	signal(e.signals.feed)
-	signal(e.signals.groups)
+	signal(r.signals.feed)
+	signal(r.signals.groups)
 }

@@ -10,15 +10,12 @@ import (
 // maxRemembered limits how many reported attempts are remembered, so that a repeated report is not counted again.
 const maxRemembered = 20_000
 
-// remoteReports is what an engine remembers about the reports of remote workers. It is safe for concurrent use.
+// seenReports is what an engine remembers about the reports of remote workers. It is safe for concurrent use.
 //
 // A worker repeats a report whose answer it did not get. The store applies a settlement once, but the engine would count its call for the breaker and its
 // cost for the owner again, and call the hooks again. counted and announced prevent that, for the last maxRemembered attempts.
-type remoteReports struct {
-	inProgress sync.WaitGroup // calls of Judge and Ration
-
+type seenReports struct {
 	mu        sync.Mutex
-	accepting bool           // the engine runs
 	counted   recentAttempts // whose effects are recorded
 	announced recentAttempts // which are settled, logged and passed to the hooks
 }
@@ -62,30 +59,13 @@ func (m *recentAttempts) add(key attemptKey, result attemptResult) (known bool) 
 	return false
 }
 
-// start lets begin succeed.
-func (r *remoteReports) start() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.accepting = true
-}
-
-// begin registers a call, if the engine runs. The caller calls inProgress.Done when it has ended.
-func (r *remoteReports) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.accepting {
-		r.inProgress.Add(1)
-	}
-	return r.accepting
-}
-
 // countOnce reports whether the effects of an attempt must be recorded now. It is true once for each attempt.
-func (r *remoteReports) countOnce(o *outcome) bool { return r.firstTime(o, &r.counted) }
+func (r *seenReports) countOnce(o *outcome) bool { return r.firstTime(o, &r.counted) }
 
 // announceOnce reports whether an attempt must be announced now. It is true once for each attempt.
-func (r *remoteReports) announceOnce(o *outcome) bool { return r.firstTime(o, &r.announced) }
+func (r *seenReports) announceOnce(o *outcome) bool { return r.firstTime(o, &r.announced) }
 
-func (r *remoteReports) firstTime(o *outcome, in *recentAttempts) bool {
+func (r *seenReports) firstTime(o *outcome, in *recentAttempts) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !in.add(o.key(), attemptResult{o.verdict.To, o.verdict.Charge, o.verdict.Failure != nil})
@@ -96,7 +76,7 @@ func (o *outcome) key() attemptKey { return attemptKey{o.attempt.lease.ID, o.att
 // isRepeat reports whether the same outcome was reported and settled before. The store cannot always tell: a worker that repeats a report may send the
 // lease with counters that have changed since, and then the verdict on it (another attempt or the end) differs from the one that was settled.
 // A repeat is answered with success and is not settled again.
-func (r *remoteReports) isRepeat(o *outcome) bool {
+func (r *seenReports) isRepeat(o *outcome) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, known := r.announced.known[o.key()]
@@ -108,15 +88,4 @@ func (r *remoteReports) isRepeat(o *outcome) bool {
 		return true
 	}
 	return was.charge == o.verdict.Charge && was.to == o.verdict.To
-}
-
-// stopReports refuses further reports and waits for those in progress. If they take too long, their store calls are cancelled.
-func (e *Engine) stopReports() {
-	e.remote.mu.Lock()
-	e.remote.accepting = false
-	e.remote.mu.Unlock()
-	if !e.waitFor(&e.remote.inProgress, e.lastSettleTimeout()) {
-		e.cancelStore()
-		e.remote.inProgress.Wait()
-	}
 }

@@ -53,7 +53,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 		case err := <-stopped:
 			t.Errorf("the stop did not wait for the outcome of the job: %v", err)
 		default:
-			e.outcomes.add(a, failure.Outcome{Event: failure.Returned})
+			e.settler.outcomes.add(a, failure.Outcome{Event: failure.Returned})
 			if err := <-stopped; err != nil {
 				t.Error(err)
 			}

@@ -77,6 +77,16 @@ func (k *leaseKeeper) abandon(a *attempt) {
 	k.outcomes.add(a, interruption(cause))
 }
 
+// releaseWaiting releases the jobs that wait for a slot. No other attempt starts from then on.
+func (k *leaseKeeper) releaseWaiting() { k.outcomes.releaseAll(k.leases.close()) }
+
+// stopRunning tells all running handlers to stop because the engine does.
+func (k *leaseKeeper) stopRunning() {
+	for _, a := range k.leases.runningAttempts() {
+		k.leases.stop(a, ErrStopping)
+	}
+}
+
 // abandonAll abandons the handlers that still run.
 func (k *leaseKeeper) abandonAll() {
 	for _, a := range k.leases.runningAttempts() {
