@@ -33,7 +33,7 @@ func (c *claimer) claim(ctx context.Context) error {
 		return nil // the store must know the kinds' dependencies and the policy's limits before the first claim, or it would not hold jobs
 	}
 	for ctx.Err() == nil {
-		free, limit := c.claimSize()
+		free, limit := c.leases.claimSize(c.cfg.Prefetch)
 		if limit == 0 {
 			return nil
 		}
@@ -98,22 +98,14 @@ func (t *leaseTable) busyOwners(limit int) map[string]int {
 	return busy
 }
 
-// claimSize returns how many slots are free and how many jobs to ask for.
-//
-// While the store answers a claim, the slots process slots × avgClaim / avgRun jobs. The engine holds twice as many ahead and claims again when half
-// of them are left, so that slots do not idle during a claim. Slow jobs make this number zero: then the engine claims only for free slots
-// and takes no jobs that other workers could start sooner. Config.Prefetch is its upper limit. Until the first handler has returned avgRun is
-// not known, and nothing is held ahead.
+// claimSize returns how many slots are free and how many jobs to ask for: for the free slots, and those that pace says to hold ahead, at most prefetch. The
+// engine claims again when half of these are left.
 //
 // The limit shrinks with the number of unsettled outcomes, so that a slow store stops further claims instead of filling the memory.
-func (c *claimer) claimSize() (free, limit int) {
-	t := c.leases
+func (t *leaseTable) claimSize(prefetch int) (free, limit int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ahead := 0
-	if t.avgRun > 0 {
-		ahead = int(min(float64(c.cfg.Prefetch), 2*float64(t.slots)*float64(t.avgClaim)/float64(t.avgRun)))
-	}
+	ahead := t.pace.ahead(t.slots, prefetch)
 	free = max(0, t.slots-t.running)
 	if t.prefetched > 0 {
 		free = 0
@@ -135,14 +127,9 @@ func (t *leaseTable) setWantMore(more bool) {
 	t.wantMore = more
 }
 
-// recordClaim updates the moving averages: half the old value, half the mean of the runs since the last claim, or the time of this claim.
+// recordClaim records how long a claim took.
 func (t *leaseTable) recordClaim(took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.avgClaim = (t.avgClaim + took) / 2
-	if t.runsEnded > 0 {
-		mean := max(t.runTime/time.Duration(t.runsEnded), 1)
-		t.avgRun = (orElse(t.avgRun, mean) + mean) / 2
-	}
-	t.runsEnded, t.runTime = 0, 0
+	t.pace.claimEnded(took)
 }

@@ -28,7 +28,7 @@ func newHalt() *halt {
 // drain ends the work of a stopping engine, in this order:
 //
 //  1. Jobs that wait for a slot are released.
-//  2. Running handlers have Grace to return. Then their contexts end, and they have Patience to return. Then they are abandoned.
+//  2. Running handlers have Grace to return. Then their contexts end, and they have AbandonAfter to return. Then they are abandoned.
 //  3. The intake duties end. A claim in progress is not cut short; the jobs it returns are released.
 //  4. The last outcomes are settled.
 //
@@ -38,11 +38,11 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 	e.keeper.releaseWaiting()
 	grace, cancel := context.WithTimeout(e.halt.hurried, e.cfg.Grace)
 	defer cancel()
-	e.leases.waitIdle(grace)
+	e.keeper.waitIdle(grace)
 	e.keeper.stopRunning()
 	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.AbandonAfter)
 	defer cancelPatience()
-	e.leases.waitIdle(patience)
+	e.keeper.waitIdle(patience)
 	e.keeper.abandonAll()
 
 	intake.Wait()

@@ -21,7 +21,7 @@ type dutySpec struct {
 }
 
 // A Duty is a duty of the application, which an engine runs beside its own. Operators can pause it and request a run, like the engine's own duties. An
-// error or a panic of Round is logged and delays the next run.
+// error or a panic of Run is logged and delays the next run.
 type Duty struct {
 	Name     string
 	Interval time.Duration                   // the interval from the end of one run to the start of the next

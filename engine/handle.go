@@ -34,7 +34,7 @@ func (u *unreadable) Error() string { return u.cause.Error() }
 func (u *unreadable) Unwrap() error { return u.cause }
 
 // Handle registers the handler of the kind that A names. If the registration is invalid, Run returns the error, with those of all other handlers, and runs
-// nothing. At most one Kind may be given. Handle panics if the engine runs already, because nothing would report the error.
+// nothing. At most one KindOptions may be given. Handle panics if the engine runs already, because nothing would report the error.
 func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, options ...KindOptions) {
 	name := kindOf[A]()
 	if work == nil {

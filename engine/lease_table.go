@@ -23,18 +23,15 @@ type leaseTable struct {
 	slots         int
 	held          map[*attempt]struct{}
 	batches       map[holdfast.ID]*batch
-	prefetchQueue []*attempt    // leases held ahead of a free slot, in claim order; some may have been withdrawn since
-	prefetched    int           // how many of prefetchQueue still wait
-	running       int           // slots in use
-	unsettled     int           // attempts whose outcome is known and not yet written
-	runsEnded     int           // handlers that returned since the last claim
-	runTime       time.Duration // the time these handlers took together
-	avgRun        time.Duration // moving average of the time a handler takes; 0: not known
-	avgClaim      time.Duration // moving average of the time a claim takes
-	abandoned     int           // handlers that ignored the end of their context and have not returned yet
-	wantMore      bool          // the last claim was limited by free slots, not by claimable jobs, so the next free slot claims again
-	refillBelow   int           // claim again when no more than this many leases are held ahead
-	closed        bool          // nothing starts any more
+	prefetchQueue []*attempt // leases held ahead of a free slot, in claim order; some may have been withdrawn since
+	prefetched    int        // how many of prefetchQueue still wait
+	running       int        // slots in use
+	unsettled     int        // attempts whose outcome is known and not yet written
+	pace          pace       // decides how many leases are held ahead
+	abandoned     int        // handlers that ignored the end of their context and have not returned yet
+	wantMore      bool       // the last claim was limited by free slots, not by claimable jobs, so the next free slot claims again
+	refillBelow   int        // claim again when no more than this many leases are held ahead
+	closed        bool       // nothing starts any more
 }
 
 // A batch is the set of leases from one claim. They are renewed together.
@@ -123,8 +120,7 @@ func (t *leaseTable) finish(a *attempt) (next *attempt, wantMore, valid bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !a.began.IsZero() {
-		t.runsEnded++
-		t.runTime += time.Since(a.began)
+		t.pace.runEnded(time.Since(a.began))
 	}
 	if a.phase == phaseEnded {
 		t.abandoned--
@@ -232,19 +228,6 @@ func (t *leaseTable) runningAttempts() (all []*attempt) {
 		}
 	}
 	return all
-}
-
-// waitIdle waits until no handler has a slot, or until ctx ends.
-func (t *leaseTable) waitIdle(ctx context.Context) {
-	for {
-		if slots, _ := t.busy(); slots == 0 || ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-t.idle:
-		case <-ctx.Done():
-		}
-	}
 }
 
 // removeSettled removes leases whose settlement the store has answered. wantMore reports whether the last claim was limited by what this process

@@ -118,7 +118,7 @@ func (r *registry) checkKind(name string, work Handler, options []KindOptions) e
 	case r.kinds[name] != nil:
 		return refuse(true, "kind %q: it has a handler already; register each kind once", name)
 	case len(options) > 1:
-		return refuse(true, "kind %q: %d Kind values given; give one", name, len(options))
+		return refuse(true, "kind %q: %d KindOptions given; give one", name, len(options))
 	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > check.MaxDelay):
 		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, options[0].Timeout)
 	case len(options) == 1:

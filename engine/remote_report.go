@@ -18,7 +18,7 @@ type RemoteReport struct {
 	Lease   store.Lease
 	Outcome failure.Outcome
 
-	Rationed bool // this lease was returned by Ration
+	Rationed bool // this lease was returned by ReserveRetries
 }
 
 // remoteReports settles what remote workers report, by the same code as the settler. It is safe for concurrent use.

@@ -182,7 +182,7 @@ func TestConcurrentReportsAreAllSettled(t *testing.T) {
 				}
 				answers, err := w.SettleReports(context.Background(), []engine.RemoteReport{{Lease: lease, Outcome: outcome}})
 				if err != nil || answers[0] != nil {
-					t.Errorf("Judge: %v, %v", answers, err)
+					t.Errorf("SettleReports: %v, %v", answers, err)
 				}
 			})
 		}

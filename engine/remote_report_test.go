@@ -50,7 +50,7 @@ func (s *harness) judge(w *worker, reports ...engine.RemoteReport) []error {
 	synctest.Wait() // a worker that was just started is running now
 	answers, err := w.SettleReports(context.Background(), reports)
 	if err != nil || len(answers) != len(reports) {
-		s.Fatalf("Judge of %d reports: %v, %v", len(reports), answers, err)
+		s.Fatalf("SettleReports of %d reports: %v, %v", len(reports), answers, err)
 	}
 	synctest.Wait()
 	return answers
@@ -240,7 +240,7 @@ func TestAnEngineThatIsNotRunningAcceptsNoReports(t *testing.T) {
 		w.stop()
 		for _, e := range []*engine.Engine{idle, w.Engine} {
 			if _, err := e.SettleReports(context.Background(), []engine.RemoteReport{report}); !errors.Is(err, holdfast.ErrUnavailable) {
-				t.Errorf("Judge: %v, want ErrUnavailable", err)
+				t.Errorf("SettleReports: %v, want ErrUnavailable", err)
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 //
 //   - A handler whose lease was not renewed in time is told to stop, before the lease expires. The store may be unreachable for this process only, and then
 //     another worker reclaims the job.
-//   - A handler that still runs longer than Patience after its context ended is abandoned and its slot replaced.
+//   - A handler that still runs longer than AbandonAfter after its context ended is abandoned and its slot replaced.
 //   - A lease that waits for a slot for more than a sixth of its duration is released, so that another worker can run the job.
 func (k *leaseKeeper) watch(context.Context) error {
 	now := time.Now()
@@ -51,12 +51,12 @@ func (t *leaseTable) withdrawStale(since time.Time) (withdrawn []*attempt) {
 	if len(withdrawn) > 0 {
 		t.markEnded(withdrawn)
 		t.prefetched -= len(withdrawn)
-		t.avgRun, t.runsEnded, t.runTime = 0, 0, 0
+		t.pace.forgetRuns()
 	}
 	return withdrawn
 }
 
-// watchInterval is short enough to react within the margin of the lease and to keep Patience within a quarter.
+// watchInterval is short enough to react within the margin of the lease and to keep AbandonAfter within a quarter.
 func (c *Config) watchInterval() time.Duration {
 	return max(time.Millisecond, min(time.Second, c.margin()/2, c.AbandonAfter/4))
 }
@@ -84,6 +84,19 @@ func (k *leaseKeeper) releaseWaiting() { k.outcomes.releaseAll(k.leases.close())
 func (k *leaseKeeper) stopRunning() {
 	for _, a := range k.leases.runningAttempts() {
 		k.leases.stop(a, ErrStopping)
+	}
+}
+
+// waitIdle waits until no handler has a slot, or until ctx ends.
+func (k *leaseKeeper) waitIdle(ctx context.Context) {
+	for {
+		if slots, _ := k.leases.busy(); slots == 0 || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-k.leases.idle:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -4,7 +4,7 @@ package main
 var controlMutants = []Mutant{
 	{
 		Name: "retries-not-rationed", Breaks: "an owner's budget of retries is never exceeded",
-		Patches: []Patch{{"engine/budget.go", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why != \"\" {", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why == \"never\" {"}},
+		Patches: []Patch{{"engine/owner_budget.go", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why != \"\" {", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why == \"never\" {"}},
 		Test:    []string{"-run", "TestAnOwnersBudgetIsNeverExceeded", "./engine"},
 	},
 	{
@@ -46,12 +46,12 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "engine-claims-all-kinds", Breaks: "a worker claims only kinds it handles",
-		Patches: []Patch{{"engine/claim.go", "Kinds: e.handled, ", ""}},
+		Patches: []Patch{{"engine/claim.go", "Kinds: c.registry.names, ", ""}},
 		Test:    []string{"-run", "TestAnEngineClaimsOnlyKindsItHandles", "./engine"},
 	},
 	{
 		Name: "owner-slots-ignored", Breaks: "slow jobs of one owner do not delay another",
-		Patches: []Patch{{"engine/claim.go", "OwnerSlots: e.cfg.OwnerSlots, ", ""}},
+		Patches: []Patch{{"engine/claim.go", "OwnerSlots: c.cfg.OwnerSlots, ", ""}},
 		Test:    []string{"-run", "TestSlowJobsOfOneOwner", "./engine"},
 	},
 	{
@@ -66,7 +66,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "no-budget", Breaks: "an unavailable dependency gets few retries",
-		Patches: []Patch{{"engine/budget.go", "if cfg.NoBudget || !recentFailure || probing {", "if cfg.NoBudget || !recentFailure || probing || true {"}},
+		Patches: []Patch{{"engine/retry_budget.go", "if cfg.NoBudget || !recentFailure || probing {", "if cfg.NoBudget || !recentFailure || probing || true {"}},
 		Test:    []string{"-run", "TestABudgetAloneKeepsRetries", "./engine"},
 	},
 	{

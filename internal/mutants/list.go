@@ -157,7 +157,7 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "wake-without-poll", Breaks: "losing every wake-up costs at most one poll (oban#493)",
-		Patches: []Patch{{"engine/duties.go", "run: e.claim, interval: e.cfg.Poll,", "run: e.claim, interval: 24 * time.Hour,"}},
+		Patches: []Patch{{"engine/duties.go", "run: e.claimer.claim, interval: e.cfg.Poll,", "run: e.claimer.claim, interval: 24 * time.Hour,"}},
 		Test:    []string{"-run", "TestLosingEveryWakeUp", "./engine"},
 	},
 	{

@@ -29,12 +29,12 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "reports-move-no-breaker", Breaks: "reports of remote workers count for breakers like local attempts",
-		Patches: []Patch{{"engine/remote_report.go", "if answers[i] == nil && e.remote.countOnce(o) {", "if answers[i] != nil && e.remote.countOnce(o) {"}},
+		Patches: []Patch{{"engine/remote_report.go", "if answers[i] == nil && r.seen.countOnce(o) {", "if answers[i] != nil && r.seen.countOnce(o) {"}},
 		Test:    []string{"-run", "TestFiveBadReports", "./engine"},
 	},
 	{
 		Name: "stale-report-counts", Breaks: "a report whose lease is lost changes nothing, not even a breaker",
-		Patches: []Patch{{"engine/remote_report.go", "if answers[i] == nil && e.remote.countOnce(o) {", "if e.remote.countOnce(o) {"}},
+		Patches: []Patch{{"engine/remote_report.go", "if answers[i] == nil && r.seen.countOnce(o) {", "if r.seen.countOnce(o) {"}},
 		Test:    []string{"-run", "TestAStaleReportChangesNothing", "./engine"},
 	},
 	{
