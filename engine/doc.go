@@ -1,11 +1,14 @@
 // Package engine runs jobs: it claims them from a store, calls their handlers, and settles the outcome of every attempt.
 //
-// A lease passes through four steps, one file each:
+// An Engine is made of parts, which New wires. Each is a type with its own state; none knows the Engine. A lease passes through three of them:
 //
-//   - claim.go claims jobs from the store, as many as there are free slots plus a few ahead.
-//   - check_start.go refuses attempts that must not start: unreadable or expired jobs, unknown kinds, leases that may have expired, open breakers.
-//   - run.go calls the handler.
-//   - settle.go decides what the outcome means and writes it to the store.
+//   - The claimer (claim.go) claims jobs from the store, as many as there are free slots plus a few ahead.
+//   - The runner (run.go) calls the handler, unless the attempt must not start (check_start.go): unreadable or expired jobs, unknown kinds, leases
+//     that may have expired, open breakers.
+//   - The settler (settle.go) decides what the outcome means and writes it to the store.
+//
+// The lease table (lease_table.go) holds every lease on this path, and the lease keeper (renew.go, watch.go) keeps them. Reports of remote workers
+// (remote_report.go) enter at the settler.
 //
 // Beside these steps run the duties (duties.go): functions called at intervals that renew leases, watch handlers, reclaim, promote and expire
 // jobs, keep breakers, budgets, limits and start deadlines up to date, and advance redrives, schedules, groups and retention.
