@@ -113,6 +113,9 @@ func (c *core) keepChange(change store.Change) error {
 	return c.store.Apply(ctx, change)
 }
 
+// maxRepeat limits the store calls of repeat.
+const maxRepeat = 100
+
 // repeat calls step until it processes fewer than limit, which means that nothing is left, or maxRepeat times, so that the duty remains responsive to
 // pauses and stops. It reports whether there was something to do.
 func (c *core) repeat(ctx context.Context, limit int, step func(context.Context, int) (int, error)) (bool, error) {

@@ -46,7 +46,7 @@ func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 	e.keeper.abandonAll()
 
 	intake.Wait()
-	e.settler.outcomes.close()
+	e.settler.close()
 	if waitFor(settler, e.lastSettleTimeout()) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func waitFor(group *sync.WaitGroup, within time.Duration) bool {
 // leave removes this worker's presence and report from the store. An error is only logged: both expire without it.
 func (e *Engine) leave() error {
 	remove := func(context.Context) error {
-		return errors.Join(e.duties.reporter.delete(), e.keeper.presence.present(0))
+		return errors.Join(e.duties.reporter.delete(), e.keeper.leave())
 	}
 	if err := callSafely(e.storeCtx, remove); err != nil {
 		e.logIgnored("leave", err)

@@ -150,7 +150,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	stopRenewing()
 	upkeep.Wait()
 	waitFor(&e.breakers.prober.inProgress, e.cfg.AbandonAfter)
-	close(e.announcer.calls)
+	e.announcer.close()
 	waitFor(&hooks, e.cfg.AbandonAfter)
 	err = errors.Join(err, e.leave())
 	e.registry.cancelDeadlines()

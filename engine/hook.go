@@ -139,7 +139,10 @@ func (n *announcer) callEnded(o *outcome) {
 	}
 }
 
-// run makes the queued calls, one at a time, until calls is closed.
+// close lets run return after the last queued call. Nothing is queued after it.
+func (n *announcer) close() { close(n.calls) }
+
+// run makes the queued calls, one at a time, until close is called.
 func (n *announcer) run() {
 	for t := range n.calls {
 		if err := n.call(t); err != nil {

@@ -53,16 +53,6 @@ func (p *policies) follow(ctx context.Context) error {
 	return errors.Join(bad, err)
 }
 
-// wait waits until the policy in the store is known, so that no report is decided by another one.
-func (p *policies) wait(ctx context.Context) error {
-	select {
-	case <-p.known:
-		return nil
-	case <-ctx.Done():
-		return notAccepting("the policy in force is not known yet")
-	}
-}
-
 // noteHolds records which holds let further jobs start without a wake-up, so that the engine claims more often.
 func (p *policies) noteHolds(holds []store.Hold) {
 	hasCap, hasSmallBurst := false, false

@@ -77,7 +77,7 @@ func (r *remoteReports) settle(ctx context.Context, reports []RemoteReport) (ans
 	}
 	ctx, done := r.callerContext(ctx)
 	defer done()
-	if err := r.policies.wait(ctx); err != nil {
+	if err := r.waitForPolicy(ctx); err != nil {
 		return nil, err
 	}
 	var outcomes []*outcome
@@ -144,6 +144,16 @@ func (r *remoteReports) settleNew(ctx context.Context, outcomes []*outcome, sett
 
 func notAccepting(why string) error {
 	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: why + ": report to another server, or again in a moment; renew the lease meanwhile"}
+}
+
+// waitForPolicy waits until the policy in the store is known, so that no report is decided by another one.
+func (r *remoteReports) waitForPolicy(ctx context.Context) error {
+	select {
+	case <-r.policies.known:
+		return nil
+	case <-ctx.Done():
+		return notAccepting("the policy in force is not known yet")
+	}
 }
 
 // outcomeOf makes an outcome of a report. It is not in the lease table: the remote worker renews the lease.

@@ -47,6 +47,9 @@ func (k *leaseKeeper) renewOnce() error {
 	return nil
 }
 
+// leave tells the store that this worker is leaving.
+func (k *leaseKeeper) leave() error { return k.presence.present(0) }
+
 // stopAll stops the attempts at the jobs that the store named. listed holds the attempts as they were when the store was asked, so a later attempt at the
 // same job, claimed while the store answered, is not stopped by mistake.
 func (k *leaseKeeper) stopAll(listed map[holdfast.ID]*attempt, named []holdfast.ID, cause error) {

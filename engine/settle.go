@@ -61,6 +61,9 @@ func (s *settler) settle() {
 	}
 }
 
+// close lets settle return when no lease is held any more.
+func (s *settler) close() { s.outcomes.close() }
+
 // prepareSettlement decides what an outcome means, stores the verdict in it, and returns the settlement to write. It changes nothing else, so it may be
 // repeated for an outcome that is decided again.
 func (s *settler) prepareSettlement(o *outcome) store.Settlement {
