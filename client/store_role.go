@@ -34,7 +34,7 @@ func (s *Store) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID, 
 
 // Records reads the records of a room.
 func (s *Store) Records(ctx context.Context, room string) ([]store.Record, error) {
-	return callVerb(ctx, s, api.StoreRecords, api.ARoom{Room: room}, mayRepeat)
+	return callVerb(ctx, s, api.StoreRecords, api.InNamespace{Room: room}, mayRepeat)
 }
 
 // Apply stores a change. It is sent once.

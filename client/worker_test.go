@@ -28,7 +28,7 @@ type lateEngine struct{ *engine.Engine }
 func withEngine(t testing.TB) *testServer {
 	t.Helper()
 	judge := &lateEngine{}
-	p := newTestServer(t, func(c *server.Config) { c.Judge = judge })
+	p := newTestServer(t, func(c *server.Config) { c.Settler = judge })
 	e, err := engine.New(p.near, engine.Config{Queues: []string{"nobody"}, Log: silent, Policy: failure.Policy{Backoff: failure.Fixed(time.Minute), MaxAttempts: 2}})
 	if err != nil {
 		t.Fatal(err)

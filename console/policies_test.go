@@ -53,7 +53,7 @@ func TestPoliciesThatNeverEndAreReported(t *testing.T) {
 
 func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
-	own, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "<b>The press</b> is stuck.", Remedy: "Open the lid."})
+	own, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.BlameUs, HTTPStatus: 500, Message: "<b>The press</b> is stuck.", Remedy: "Open the lid."})
 	if err != nil {
 		t.Fatal(err)
 	}

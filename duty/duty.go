@@ -9,8 +9,8 @@ import (
 
 // The rooms of the records.
 const (
-	RoomOrder  = "duty"   // an Order for each duty, by its name
-	RoomReport = "report" // the Reports of each worker, by its name
+	NamespaceControl = "duty"   // an Order for each duty, by its name
+	NamespaceReport  = "report" // the Reports of each worker, by its name
 )
 
 // A Control is what operators have requested of a duty. It applies in every process.

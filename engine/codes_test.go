@@ -16,7 +16,7 @@ import (
 
 // mailboxUnknown is a final code of an application.
 var mailboxUnknown = failure.Code{
-	Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.User, HTTPStatus: 422,
+	Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.BlameUser, HTTPStatus: 422,
 	Message: "There is no such mailbox.", Remedy: "Ask the customer for another address.",
 }
 
@@ -165,7 +165,7 @@ func TestACodeDefinedByAPolicyAppliesToRemoteReports(t *testing.T) {
 		expect(s, "message", job.LastFailure.Message, "There is no such mailbox.")
 		expect(s, "category", job.LastFailure.Category, "input")
 		letters, _, err := operator.DeadLetters(context.Background(), store.Filter{})
-		if err != nil || letters[0].Code.Remedy != "Ask for another." || letters[0].Code.Blame != failure.User {
+		if err != nil || letters[0].Code.Remedy != "Ask for another." || letters[0].Code.Blame != failure.BlameUser {
 			t.Errorf("%+v, %v", letters, err)
 		}
 	})

@@ -45,7 +45,7 @@ func (r *dutyReporter) save(all map[string]duty.Report) error {
 	if err != nil {
 		return err
 	}
-	err = r.keepChange(store.Change{Records: []store.Record{{Namespace: duty.RoomReport, Name: r.worker, Version: r.version, Body: body}}})
+	err = r.keepChange(store.Change{Records: []store.Record{{Namespace: duty.NamespaceReport, Name: r.worker, Version: r.version, Body: body}}})
 	switch {
 	case err == nil:
 		r.version++
@@ -58,7 +58,7 @@ func (r *dutyReporter) save(all map[string]duty.Report) error {
 
 // refreshVersion reads the version of this worker's report, for the next write.
 func (r *dutyReporter) refreshVersion() error {
-	records, err := r.records(duty.RoomReport)
+	records, err := r.records(duty.NamespaceReport)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *dutyReporter) refreshVersion() error {
 
 // deleteStale deletes the reports of workers that are gone.
 func (r *dutyReporter) deleteStale() error {
-	records, err := r.records(duty.RoomReport)
+	records, err := r.records(duty.NamespaceReport)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (r *dutyReporter) delete() error {
 	if r.version == 0 {
 		return nil
 	}
-	err := r.keepChange(store.Change{Records: []store.Record{{Namespace: duty.RoomReport, Name: r.worker, Version: r.version}}})
+	err := r.keepChange(store.Change{Records: []store.Record{{Namespace: duty.NamespaceReport, Name: r.worker, Version: r.version}}})
 	if errors.Is(err, holdfast.ErrConflict) {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (d *dutyRunner) waitForRequests(ctx context.Context, name string) bool {
 }
 
 func (d *dutyRunner) readRequests() error {
-	records, err := d.records(duty.RoomOrder)
+	records, err := d.records(duty.NamespaceControl)
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,14 @@ func (c counter) WithGroup(string) slog.Handler             { return c }
 func counting(n *atomic.Int64) *slog.Logger { return slog.New(counter{n}) }
 
 // requestDuty writes a request for a duty, as an operator does.
-func (s *harness) requestDuty(name string, o duty.Control) { s.writeRecord(duty.RoomOrder, name, o) }
+func (s *harness) requestDuty(name string, o duty.Control) {
+	s.writeRecord(duty.NamespaceControl, name, o)
+}
 
 func (s *harness) dutyStatuses() map[string]duty.Status {
 	s.Helper()
 	var reports []duty.Reports
-	records, err := s.store.Records(context.Background(), duty.RoomReport)
+	records, err := s.store.Records(context.Background(), duty.NamespaceReport)
 	if err != nil {
 		s.Fatal(err)
 	}

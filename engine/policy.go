@@ -194,7 +194,7 @@ func (p *policies) rulesFor(o *outcome) failure.Rules {
 	}
 	rules.Policy = p.cache.policy(p.active.set.Load(), own, a)
 	if rules.Policy.Learned {
-		rules.Hopes = p.successRates.of(a.lease.Kind)
+		rules.SuccessRates = p.successRates.of(a.lease.Kind)
 	}
 	return rules
 }

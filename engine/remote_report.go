@@ -18,7 +18,7 @@ type RemoteReport struct {
 	Lease   store.Lease
 	Outcome failure.Outcome
 
-	Rationed bool // this lease was returned by ReserveRetries
+	RetryReserved bool // this lease was returned by ReserveRetries
 }
 
 // remoteReports settles what remote workers report, by the same code as the settler. It is safe for concurrent use.
@@ -164,7 +164,7 @@ func (r *remoteReports) outcomeOf(report *RemoteReport) *outcome {
 		r.policies.remoteKinds.add(a.lease.Kind)
 	}
 	o, now := report.Outcome, r.clock.now()
-	a.retryReserved = report.Rationed && a.lease.Failures > 0
+	a.retryReserved = report.RetryReserved && a.lease.Failures > 0
 	if a.lease.AsOf.IsZero() {
 		a.lease.AsOf = now
 	}

@@ -36,7 +36,7 @@ func TestRetriesClaimedByRemoteWorkersAreCountedBeforeTheyStart(t *testing.T) {
 		report := func(leases []store.Lease, o failure.Outcome) {
 			var reports []engine.RemoteReport
 			for _, l := range leases {
-				reports = append(reports, engine.RemoteReport{Lease: l, Outcome: o, Rationed: true})
+				reports = append(reports, engine.RemoteReport{Lease: l, Outcome: o, RetryReserved: true})
 			}
 			s.judge(w, reports...)
 		}

@@ -99,8 +99,8 @@ func (s *settler) recordEffects(o *outcome) {
 	if o.attempt.lease.Owner != "" {
 		s.budgets.charge(o)
 	}
-	if o.verdict.Within > 0 {
-		s.deadlines.extend(o.verdict.Within)
+	if o.verdict.StartWithin > 0 {
+		s.deadlines.extend(o.verdict.StartWithin)
 	}
 }
 

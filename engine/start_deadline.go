@@ -12,7 +12,7 @@ import (
 const maxBreach = 100
 
 // startDeadlines remembers until when a start deadline that this process has set may be missed. The duty "deadline" asks the store only until then, and
-// otherwise rarely. A verdict may give a job a deadline (Verdict.Within) by which its next attempt must start.
+// otherwise rarely. A verdict may give a job a deadline (Verdict.StartWithin) by which its next attempt must start.
 type startDeadlines struct {
 	*core
 	announcer *announcer

@@ -25,7 +25,7 @@ func callOf(o Outcome, d diagnosis, dependency string) Call {
 	switch {
 	case d.marks.blameless:
 		return NoCall
-	case ran && d.code.Blame == Dependency:
+	case ran && d.code.Blame == BlameDependency:
 		return BadCall
 	case o.Event == TimedOut && d.marks.code == "" && dependency != "":
 		return BadCall
@@ -93,7 +93,7 @@ func (r Rules) probed(job store.Lease, o Outcome, d diagnosis, record *holdfast.
 		return r.withCall(end(record, store.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
 	}
 	return r.withCall(Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, StartWithin: r.retryWithinAgain(job), Failure: record,
 		Why: sentence("%snot charged: the breaker of %s was not closed; next attempt in %s by %s", d.words(), r.Dependency, span(delay), wait),
 	}, BadCall, d)
 }
@@ -110,7 +110,7 @@ func (r Rules) LastAttempt(job store.Lease) bool {
 	limit := r.Policy.terms(Code{}, job.MaxAttempts).limit
 	if job.MaxAttempts <= 0 {
 		for name, over := range r.Policy.Codes {
-			if code, known := r.Taxonomy.Code(name); over.MaxAttempts > 0 && (!known || code.Blame == Dependency) {
+			if code, known := r.Taxonomy.Code(name); over.MaxAttempts > 0 && (!known || code.Blame == BlameDependency) {
 				limit = min(limit, over.MaxAttempts)
 			}
 		}
@@ -124,7 +124,7 @@ func (r Rules) held(job store.Lease, o Outcome) Verdict {
 	if o.Err != nil {
 		why = Scrub(textOf(o.Err))
 	}
-	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Why: sentence(releasedAtNoCost+"%s", why)}
+	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: store.ChargeRelease, StartWithin: r.retryWithinAgain(job), Why: sentence(releasedAtNoCost+"%s", why)}
 }
 
 // fastFailed ends a job without an attempt, because its breaker is open and is configured to fail jobs at once.

@@ -150,7 +150,7 @@ func TestRetryWithinShortensTheBackoff(t *testing.T) {
 	}
 	for _, c := range cases {
 		v := Decide(rules, c.job, c.outcome)
-		if s := v.Settlement(c.job, c.outcome); v.Delay.Round(time.Millisecond) != c.delay || v.Within != c.within || s.StartWithin != c.within || s.Check() != nil {
+		if s := v.Settlement(c.job, c.outcome); v.Delay.Round(time.Millisecond) != c.delay || v.StartWithin != c.within || s.StartWithin != c.within || s.Check() != nil {
 			t.Errorf("%s: in %v, within %v, %v", c.name, v.Delay, s.StartWithin, s.Check())
 		}
 	}

@@ -12,9 +12,9 @@ import (
 type Blame string
 
 const (
-	User       Blame = "user"       // the caller that enqueued the job: a different request may work
-	Dependency Blame = "dependency" // a service that the job calls: it has to recover
-	Us         Blame = "us"         // the operators: our program, configuration or machines
+	BlameUser       Blame = "user"       // the caller that enqueued the job: a different request may work
+	BlameDependency Blame = "dependency" // a service that the job calls: it has to recover
+	BlameUs         Blame = "us"         // the operators: our program, configuration or machines
 )
 
 // A Code describes one cause of failure. Job records, the API, logs, metrics and pages all use the same value.
@@ -114,7 +114,7 @@ func (c Code) Check() error {
 	}
 	refuse(!ValidName(c.Name), "the name must be 1 to %d of A-Z, 0-9 and _, and start with a letter", maxCodeName)
 	refuse(!slices.Contains(Categories(), c.Category), "category %q: use one of %s", c.Category, strings.Join(Categories(), ", "))
-	refuse(c.Blame != User && c.Blame != Dependency && c.Blame != Us, "blame %q: use user, dependency or us", c.Blame)
+	refuse(c.Blame != BlameUser && c.Blame != BlameDependency && c.Blame != BlameUs, "blame %q: use user, dependency or us", c.Blame)
 	refuse(c.HTTPStatus < 400 || c.HTTPStatus > 599, "HTTP status %d: use an error status, 400 to 599", c.HTTPStatus)
 	refuse(!oneLine(c.Message), "the message must be one line of at most %d bytes, for users", maxLine)
 	refuse(!oneLine(c.Remedy), "the remedy must be one line of at most %d bytes, for operators", maxLine)

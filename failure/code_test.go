@@ -52,8 +52,8 @@ func TestEveryCodeTheRulesCanGiveIsBuiltIn(t *testing.T) {
 }
 
 func TestAnApplicationsCodeJoinsOrReplacesTheBuiltInOnes(t *testing.T) {
-	own := Code{"INVALID_MAPPING", "input", final, User, 422, "The mapping does not fit.", "Correct the mapping.", false}
-	replaced := Code{"IO_ERROR", "storage", final, Us, 500, "The disk is broken.", "Replace the disk.", false}
+	own := Code{"INVALID_MAPPING", "input", final, BlameUser, 422, "The mapping does not fit.", "Correct the mapping.", false}
+	replaced := Code{"IO_ERROR", "storage", final, BlameUs, 500, "The disk is broken.", "Replace the disk.", false}
 	taxonomy, err := NewTaxonomy(own, replaced)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAnApplicationsCodeJoinsOrReplacesTheBuiltInOnes(t *testing.T) {
 }
 
 func TestABadTaxonomyIsRefusedWhole(t *testing.T) {
-	good := Code{"FINE", "input", final, User, 400, "Fine.", "Nothing.", false}
+	good := Code{"FINE", "input", final, BlameUser, 400, "Fine.", "Nothing.", false}
 	bad := Code{Name: "not upper", Category: "misc", Blame: "them", HTTPStatus: 200, Message: "two\nlines"}
 	_, err := NewTaxonomy(good, good, bad)
 	if err == nil {

@@ -51,14 +51,14 @@ type Outcome struct {
 
 // A Verdict is the decision about a job after an attempt, with the reason.
 type Verdict struct {
-	To      holdfast.State
-	Delay   time.Duration
-	Charge  store.Charge
-	Limit   int           // the limit that the charge was compared with, never below the counter
-	Within  time.Duration // the next attempt must start within this time; 0: no such limit
-	Failure *holdfast.Failure
-	Why     string // one sentence for the job's story
-	Alarm   bool   // the job failed for good and the failure is not benign
+	To          holdfast.State
+	Delay       time.Duration
+	Charge      store.Charge
+	Limit       int           // the limit that the charge was compared with, never below the counter
+	StartWithin time.Duration // the next attempt must start within this time; 0: no such limit
+	Failure     *holdfast.Failure
+	Why         string // one sentence for the job's story
+	Alarm       bool   // the job failed for good and the failure is not benign
 
 	Throttled bool // with Queued: the dependency asked for a wait, and the attempt costs nothing
 
@@ -88,7 +88,7 @@ func Decide(r Rules, job store.Lease, o Outcome) Verdict {
 	case Lost:
 		return r.lost(job, o)
 	case Interrupted:
-		return Verdict{To: holdfast.Queued, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Why: releasedAtNoCost + "its worker is stopping"}
+		return Verdict{To: holdfast.Queued, Charge: store.ChargeRelease, StartWithin: r.retryWithinAgain(job), Why: releasedAtNoCost + "its worker is stopping"}
 	case Held:
 		return r.held(job, o)
 	case FastFailed:
@@ -113,7 +113,7 @@ const releasedAtNoCost = "released at no cost: "
 func (v Verdict) Settlement(l store.Lease, o Outcome) store.Settlement {
 	s := store.Settlement{
 		Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: l.Queue,
-		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: max(0, min(v.Limit, math.MaxInt32)), StartWithin: v.Within,
+		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: max(0, min(v.Limit, math.MaxInt32)), StartWithin: v.StartWithin,
 		Took: clampDelay(o.Took), Failure: v.Failure, Why: v.Why,
 	}
 	if v.To == holdfast.Complete && len(o.Result) > 0 {
@@ -177,7 +177,7 @@ func (r Rules) failed(job store.Lease, o Outcome, d diagnosis, otherwise string)
 		return r.withCall(end(record, store.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
 	}
 	return r.withCall(Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, Within: t.within, Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, StartWithin: t.within, Failure: record,
 		Why: sentence("%sattempt %d of %d in %s by %s%s", d.words(), count+1, t.limit, span(delay), wait, r.successNote(d.code.Name, count)),
 	}, call, d)
 }
@@ -241,7 +241,7 @@ func (r Rules) lost(job store.Lease, o Outcome) Verdict {
 	within := r.retryWithin(job)
 	delay, by := shortenBackoff(within, clampDelay(backoff.Delay(count, o.Roll)), backoff, o.Roll)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: store.ChargeCrash, Limit: limit, Within: within, Failure: record,
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeCrash, Limit: limit, StartWithin: within, Failure: record,
 		Why: sentence("its worker was lost, crash %d of %d; next attempt in %s by %s", count, limit, span(delay), by),
 	}
 }
@@ -252,7 +252,7 @@ func (r Rules) unhandled(job store.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeUnknownKind, "its kind")
 	delay := min(clampDelay(defaultBackoff.Delay(increment(job.Releases), o.Roll)), time.Minute)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
+		To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, StartWithin: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
 		Why: sentence(releasedAtNoCost+"this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
 	}
 }

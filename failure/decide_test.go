@@ -248,7 +248,7 @@ func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 		job := lease(rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "failures"), rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "crashes"))
 		job.MaxAttempts = rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "max attempts")
 		job.RetryWithin, job.Dependency = span("within"), rapid.SampledFrom([]string{"", "gw"}).Draw(t, "own dependency")
-		rules := Rules{Hopes: anyHopes(t), Policy: Policy{
+		rules := Rules{SuccessRates: anySuccessRates(t), Policy: Policy{
 			RetryWithin: span("retry within"), Learned: rapid.Bool().Draw(t, "learned"), Hopeless: rapid.Float64().Draw(t, "hopeless"),
 			MaxAttempts: rapid.IntRange(-1, 5).Draw(t, "attempts"), MaxCrashes: rapid.IntRange(-1, 5).Draw(t, "max crashes"),
 			GiveUpAfter: span("give up"), RetryAfterCap: span("retry after cap"), Backoff: Fixed(span("backoff")), CrashBackoff: Fixed(span("crash")),

@@ -48,7 +48,7 @@ func ExampleChain() {
 func ExampleNewTaxonomy() {
 	codes, err := failure.NewTaxonomy(failure.Code{
 		Name: "PRINTER_EMPTY", Category: "dependency", Message: "The printer has no paper.", Remedy: "Put paper into the printer.",
-		HTTPStatus: 503, Retryable: true, Blame: failure.Dependency,
+		HTTPStatus: 503, Retryable: true, Blame: failure.BlameDependency,
 	})
 	if err != nil {
 		panic(err)

@@ -40,7 +40,7 @@ type Policy struct {
 	ThrottleTripsBreaker *bool
 	// GroupBenign says whether benign failures form error groups. When nil they do not.
 	GroupBenign *bool
-	// Learned gives up early when experience shows that another attempt is unlikely to succeed; see Rules.Hopes.
+	// Learned gives up early when experience shows that another attempt is unlikely to succeed; see Rules.SuccessRates.
 	Learned bool
 	// Hopeless is the share of retries that must succeed, at the optimistic end of the estimate, for another retry to be
 	// made; 0.02 when zero.
@@ -69,8 +69,8 @@ type Rules struct {
 	Policy     Policy
 	Dependency string // dependency of this kind of job, unless the job names another; recorded when the code blames a dependency
 
-	// Hopes is the experience with retries, by code and number of the failed attempt, 1 the first.
-	Hopes map[string]map[int]SuccessRate
+	// SuccessRates is the experience with retries, by code and number of the failed attempt, 1 the first.
+	SuccessRates map[string]map[int]SuccessRate
 }
 
 var (

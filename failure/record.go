@@ -131,7 +131,7 @@ func (r Rules) dependency(d diagnosis) string {
 	if name == "" {
 		name = d.class.Dependency
 	}
-	if name == "" && (d.code.Blame == Dependency || d.code.Category == "timeout") {
+	if name == "" && (d.code.Blame == BlameDependency || d.code.Category == "timeout") {
 		name = r.Dependency
 	}
 	return line(name, check.MaxName)

@@ -18,7 +18,7 @@ var builtinDuties = []string{"promote", "reclaim", "expire", "sequence", "group"
 
 // Duties returns the state of all duties: the last run, the next, how late it is, the last error, and whether it is paused.
 func (s *Service) Duties(ctx context.Context) ([]duty.Status, error) {
-	records, err := s.store.Records(ctx, duty.RoomOrder)
+	records, err := s.store.Records(ctx, duty.NamespaceControl)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (s *Service) Duties(ctx context.Context) ([]duty.Status, error) {
 			orders[r.Name] = o
 		}
 	}
-	if records, err = s.store.Records(ctx, duty.RoomReport); err != nil {
+	if records, err = s.store.Records(ctx, duty.NamespaceReport); err != nil {
 		return nil, err
 	}
 	var reports []duty.Reports
@@ -84,7 +84,7 @@ func (s *Service) changeDuty(ctx context.Context, name string, by Actor, event s
 	if err := s.knownDuty(ctx, name); err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, duty.RoomOrder, name, func(r store.Record) (c store.Change, err error) {
+	return s.updateRecord(ctx, duty.NamespaceControl, name, func(r store.Record) (c store.Change, err error) {
 		now := r.AsOf
 		if r.Version == 0 {
 			if now, err = s.now(ctx); err != nil {
@@ -99,7 +99,7 @@ func (s *Service) changeDuty(ctx context.Context, name string, by Actor, event s
 		if r.Body, err = json.Marshal(o); err != nil {
 			return c, err
 		}
-		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(duty.RoomOrder+"/"+name, event)}}, nil
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(duty.NamespaceControl+"/"+name, event)}}, nil
 	})
 }
 

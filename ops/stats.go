@@ -51,7 +51,9 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	for _, worker := range workers {
 		stats.Slots += worker.Slots
 		for _, queue := range worker.Queues {
-			queues[queue] = QueueStats{Queue: queue}
+			if queue != everyQueue {
+				queues[queue] = QueueStats{Queue: queue}
+			}
 		}
 	}
 	for _, depth := range depths {
@@ -65,6 +67,9 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	stats.Queues = slices.SortedFunc(maps.Values(queues), func(a, b QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })
 	return stats, nil
 }
+
+// everyQueue is what a worker that claims from every queue reports instead of names.
+const everyQueue = "*"
 
 // statsOf adds retries to Later, so that all waiting jobs are one number.
 func statsOf(d store.Depth) QueueStats {

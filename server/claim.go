@@ -89,10 +89,10 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	if err != nil {
 		return out, err
 	}
-	if s.cfg.Judge != nil && !in.Letter { // Go programs apply retry budgets themselves
-		leases = s.cfg.Judge.ReserveRetries(ctx, leases)
+	if s.cfg.Settler != nil && !in.Letter { // Go programs apply retry budgets themselves
+		leases = s.cfg.Settler.ReserveRetries(ctx, leases)
 	}
-	if s.cfg.Judge != nil && !in.Letter || who.bound() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
+	if s.cfg.Settler != nil && !in.Letter || who.bound() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
 		s.leaseCache.add(leases, time.Now())
 	}
 	out.Leases = make([]api.Lease, len(leases))

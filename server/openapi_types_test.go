@@ -140,7 +140,7 @@ func (asRedrive) Schema(r huma.Registry) *huma.Schema {
 }
 
 func (asBlame) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "Blame", oneOf(failure.User, failure.Dependency, failure.Us))
+	return shared(r, "Blame", oneOf(failure.BlameUser, failure.BlameDependency, failure.BlameUs))
 }
 
 func (asMissed) Schema(r huma.Registry) *huma.Schema {

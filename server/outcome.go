@@ -20,7 +20,7 @@ import (
 // report passes the outcomes that workers report to the engine, which decides and settles. Each outcome has its own answer. If the store is unavailable, the
 // whole call fails, and the worker repeats it.
 func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out api.Answers, err error) {
-	if s.cfg.Judge == nil {
+	if s.cfg.Settler == nil {
 		return out, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "this server runs no engine to decide about outcomes: settle the jobs with /v1/claims/settle"}
 	}
 	outcomes := in.Body.Outcomes
@@ -48,10 +48,10 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 		if o.Age = time.Since(held.at); !held.lease.Since.IsZero() {
 			o.Age += held.lease.AsOf.Sub(held.lease.Since)
 		}
-		reports, of = append(reports, engine.RemoteReport{Lease: held.lease, Outcome: o, Rationed: true}), append(of, i)
+		reports, of = append(reports, engine.RemoteReport{Lease: held.lease, Outcome: o, RetryReserved: true}), append(of, i)
 	}
 	if len(reports) > 0 {
-		judged, err := s.cfg.Judge.SettleReports(ctx, reports)
+		judged, err := s.cfg.Settler.SettleReports(ctx, reports)
 		if err != nil {
 			return out, err
 		}

@@ -18,7 +18,7 @@ type rationing struct {
 
 func (r *rationing) SettleReports(_ context.Context, reports []engine.RemoteReport) ([]error, error) {
 	for _, one := range reports {
-		r.rationed = append(r.rationed, one.Rationed)
+		r.rationed = append(r.rationed, one.RetryReserved)
 	}
 	return make([]error, len(reports)), nil
 }
@@ -34,7 +34,7 @@ func (r *rationing) ReserveRetries(_ context.Context, leases []store.Lease) (all
 
 func TestAWorkerOverHTTPGetsOnlyWhatBudgetsAllow(t *testing.T) {
 	judge := &rationing{refused: "eve"}
-	s := newGateScene(t, func(c *Config) { c.Judge = judge })
+	s := newGateScene(t, func(c *Config) { c.Settler = judge })
 	receipts, err := s.store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail", Owner: "bob"}, {Kind: "mail", Owner: "eve"}})
 	if err != nil {
 		t.Fatal(err)

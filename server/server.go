@@ -20,7 +20,7 @@ import (
 type Config struct {
 	Store    store.Store
 	Operator ops.Operator
-	Judge    OutcomeSettler // decides the outcomes that remote workers report; without one they must settle themselves
+	Settler  OutcomeSettler // decides the outcomes that remote workers report; without one they must settle themselves
 	// Engine is the configuration of the engines next to the store. Its retention rules, its warning time and how long it keeps events apply to workers that
 	// purge and forget through this server, whatever they ask for. The zero Config has an engine's defaults.
 	Engine engine.Config

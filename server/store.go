@@ -49,7 +49,7 @@ func (s *Server) mountKeeper() {
 		}
 		return db.MissedDeadlines(ctx, in.Limit)
 	})
-	mountVerb(s, api.StoreRecords, func(ctx context.Context, c Caller, in api.ARoom) ([]store.Record, error) {
+	mountVerb(s, api.StoreRecords, func(ctx context.Context, c Caller, in api.InNamespace) ([]store.Record, error) {
 		some, err := c.mayReadRoom(in.Room)
 		if err != nil || !some {
 			return nil, err

@@ -31,18 +31,18 @@ type recordRule func(stored, wanted store.Record) error
 
 // workerRooms are the rooms that a worker may read. Those with a rule it may also write.
 var workerRooms = map[string]recordRule{
-	"breaker":         breakerRule,
-	"budget":          anyRule,
-	"enqueue":         anyRule,
-	"artifact":        anyRule,
-	duty.RoomReport:   anyRule,
-	catalog.Namespace: anyRule,
-	redriveRoom:       redriveRule,
-	schedule.Room:     scheduleRule,
-	duty.RoomOrder:    dutyRule,
-	retentionRoom:     warningRule,
-	"policy":          nil,
-	"share":           shareRule,
+	"breaker":             breakerRule,
+	"budget":              anyRule,
+	"enqueue":             anyRule,
+	"artifact":            anyRule,
+	duty.NamespaceReport:  anyRule,
+	catalog.Namespace:     anyRule,
+	redriveRoom:           redriveRule,
+	schedule.Room:         scheduleRule,
+	duty.NamespaceControl: dutyRule,
+	retentionRoom:         warningRule,
+	"policy":              nil,
+	"share":               shareRule,
 }
 
 const retentionRoom = "retention"
@@ -135,7 +135,7 @@ func (c Caller) mayTell(e *store.Event) error {
 		return forbidden("a worker's key cannot write events of a job: they are written when the job is settled")
 	case e.Subject == retentionRoom && e.Name == "warning":
 		return nil
-	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.RoomOrder}, room) && room != e.Subject && !(c.bound() && slices.Contains(unboundRooms, room)):
+	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.NamespaceControl}, room) && room != e.Subject && !(c.bound() && slices.Contains(unboundRooms, room)):
 		return nil
 	}
 	return forbidden("a worker's key cannot write events about " + e.Subject + ": engines write events of breakers, budgets, redrives, schedules and duties")

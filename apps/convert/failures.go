@@ -34,16 +34,16 @@ const dependencyGateway = "gateway"
 // codes returns the taxonomy (C8). The messages are those of document 000, section 6, to the letter; the remedies follow its runbook, section 10.
 func (s *settings) codes() []failure.Code {
 	return []failure.Code{
-		{Name: codeNotPDF, Category: "input", Blame: failure.User, HTTPStatus: 400, Message: "Only PDF files are supported.", Remedy: "Nothing to repair: the file was refused."},
-		{Name: codeTooLarge, Category: "input", Blame: failure.User, HTTPStatus: 413, Message: "File exceeds " + formatLimit(s.MaxUpload) + " limit.", Remedy: "Nothing to repair; raise MAX_UPLOAD_BYTES to accept larger files."},
-		{Name: codeGW4XX, Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "Couldn’t convert this file with the selected mapping.", Remedy: "If there are many at once, a mapping or the inputs are wrong. Open a sample job and check its mapping."},
-		{Name: codeGW5XX, Category: "dependency", Retryable: true, Blame: failure.Dependency, HTTPStatus: 502, Message: "Converter service is having an issue. We’ll retry shortly.", Remedy: "Check the gateway's health, log, CPU and memory. Jobs stay queued; the backlog drains once the gateway is healthy."},
-		{Name: codeGWTimeout, Category: "timeout", Retryable: true, Blame: failure.Dependency, HTTPStatus: 504, Message: "Conversion is taking too long. We’ll retry.", Remedy: "Check the gateway's load; raise GATEWAY_TIMEOUT_MS if such files need longer."},
-		{Name: codeIO, Category: "storage", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "Temporary storage issue. We’ll retry.", Remedy: "Check free space, permissions and credentials of UPLOADS_DIR and RESULTS_DIR; pause uploads until they are fixed."},
-		{Name: codeNotReady, Category: "input", Retryable: true, Blame: failure.User, HTTPStatus: 409, Message: "Conversion not finished yet.", Remedy: "Nothing to repair; if it stays so, see why the job waits."},
-		{Name: codeExpired, Category: "expired", Blame: failure.User, HTTPStatus: 404, Message: "File was removed by retention. Re-upload to regenerate.", Remedy: "Nothing to repair; lengthen RETENTION_SOURCE or RETENTION_RESULT if people come back later."},
-		{Name: codeForbidden, Category: "auth", Blame: failure.User, HTTPStatus: 403, Message: "This file isn’t yours.", Remedy: "Nothing to repair. Many from one visitor may be an attempt to guess ids."},
-		{Name: codeUnknown, Category: "unknown", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "Something unexpected went wrong.", Remedy: "Read the detail, then give this error a code."},
+		{Name: codeNotPDF, Category: "input", Blame: failure.BlameUser, HTTPStatus: 400, Message: "Only PDF files are supported.", Remedy: "Nothing to repair: the file was refused."},
+		{Name: codeTooLarge, Category: "input", Blame: failure.BlameUser, HTTPStatus: 413, Message: "File exceeds " + formatLimit(s.MaxUpload) + " limit.", Remedy: "Nothing to repair; raise MAX_UPLOAD_BYTES to accept larger files."},
+		{Name: codeGW4XX, Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: "Couldn’t convert this file with the selected mapping.", Remedy: "If there are many at once, a mapping or the inputs are wrong. Open a sample job and check its mapping."},
+		{Name: codeGW5XX, Category: "dependency", Retryable: true, Blame: failure.BlameDependency, HTTPStatus: 502, Message: "Converter service is having an issue. We’ll retry shortly.", Remedy: "Check the gateway's health, log, CPU and memory. Jobs stay queued; the backlog drains once the gateway is healthy."},
+		{Name: codeGWTimeout, Category: "timeout", Retryable: true, Blame: failure.BlameDependency, HTTPStatus: 504, Message: "Conversion is taking too long. We’ll retry.", Remedy: "Check the gateway's load; raise GATEWAY_TIMEOUT_MS if such files need longer."},
+		{Name: codeIO, Category: "storage", Retryable: true, Blame: failure.BlameUs, HTTPStatus: 500, Message: "Temporary storage issue. We’ll retry.", Remedy: "Check free space, permissions and credentials of UPLOADS_DIR and RESULTS_DIR; pause uploads until they are fixed."},
+		{Name: codeNotReady, Category: "input", Retryable: true, Blame: failure.BlameUser, HTTPStatus: 409, Message: "Conversion not finished yet.", Remedy: "Nothing to repair; if it stays so, see why the job waits."},
+		{Name: codeExpired, Category: "expired", Blame: failure.BlameUser, HTTPStatus: 404, Message: "File was removed by retention. Re-upload to regenerate.", Remedy: "Nothing to repair; lengthen RETENTION_SOURCE or RETENTION_RESULT if people come back later."},
+		{Name: codeForbidden, Category: "auth", Blame: failure.BlameUser, HTTPStatus: 403, Message: "This file isn’t yours.", Remedy: "Nothing to repair. Many from one visitor may be an attempt to guess ids."},
+		{Name: codeUnknown, Category: "unknown", Retryable: true, Blame: failure.BlameUs, HTTPStatus: 500, Message: "Something unexpected went wrong.", Remedy: "Read the detail, then give this error a code."},
 	}
 }
 

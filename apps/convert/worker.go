@@ -105,7 +105,7 @@ func (a *app) refuse(_ context.Context, job *engine.Job[Refusal]) error {
 	}
 	code := a.set.code(job.Args.Code)
 	err := failure.NeverRetry(failure.WithCode(errors.New(detail), code.Name))
-	if code.Blame == failure.User {
+	if code.Blame == failure.BlameUser {
 		err = failure.Benign(err)
 	}
 	return err

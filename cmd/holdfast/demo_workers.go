@@ -52,9 +52,9 @@ const (
 
 // liveCodes are the failure codes of the live demo.
 var liveCodes = []failure.Code{
-	{Name: "PHOTO_UNREADABLE", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The photo is in colours that cannot be shown on a screen.", Remedy: "Ask the user for the photo in RGB."},
-	{Name: "CODEC_MISSING", Category: "system", Blame: failure.Us, HTTPStatus: 500, Message: "The photo is in a format that this worker cannot open.", Remedy: "Install the codec on the workers, then redrive."},
-	{Name: "INK_MISSING", Category: "dependency", Blame: failure.Dependency, HTTPStatus: 503, Message: "The ink for this card is not in stock.", Remedy: "Wait for the ink, then retry the failed members of the campaign."},
+	{Name: "PHOTO_UNREADABLE", Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: "The photo is in colours that cannot be shown on a screen.", Remedy: "Ask the user for the photo in RGB."},
+	{Name: "CODEC_MISSING", Category: "system", Blame: failure.BlameUs, HTTPStatus: 500, Message: "The photo is in a format that this worker cannot open.", Remedy: "Install the codec on the workers, then redrive."},
+	{Name: "INK_MISSING", Category: "dependency", Blame: failure.BlameDependency, HTTPStatus: 503, Message: "The ink for this card is not in stock.", Remedy: "Wait for the ink, then retry the failed members of the campaign."},
 }
 
 // newWorkers creates two engines, as if they were two processes.

@@ -137,7 +137,7 @@ func publishCodes(t *testing.T, address string, codes ...failure.Code) {
 
 func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
 	address, _, _ := newTestStore(t)
-	publishCodes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
+	publishCodes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.BlameUs, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\nkinds: {print: {codes: {PRESS_JAM: {max_attempts: 2}}}}\n")
 	for _, at := range [][]string{{"--store", address}, {"--server", startTestServer(t, address)}} {
 		for _, step := range []struct {
@@ -167,7 +167,7 @@ func TestPublishedCodesAreKnownToEveryCommand(t *testing.T) {
 
 func TestWhatIfUsesPublishedCodesAndWarnsOfUndefinedOnes(t *testing.T) {
 	address, _, _ := newTestStore(t)
-	publishCodes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
+	publishCodes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
 	file := policyFile(t, "defaults: {max_attempts: 6}\n")
 	for _, c := range []struct{ code, attempts, warning string }{
 		{"SMTP_REFUSED", "1 -> 1", ""},

@@ -14,7 +14,7 @@ import (
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func code(name, message string) failure.Code {
-	return failure.Code{Name: name, Category: "input", Blame: failure.User, HTTPStatus: 422, Message: message, Remedy: "Ask the sender."}
+	return failure.Code{Name: name, Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: message, Remedy: "Ask the sender."}
 }
 
 func taxonomy(t *testing.T, codes ...failure.Code) *failure.Taxonomy {

@@ -84,9 +84,9 @@ func (s *Set) Taxonomy(base *failure.Taxonomy) *failure.Taxonomy {
 // statusOf returns the HTTP status of a new code for which none is given.
 func statusOf(blame failure.Blame) int {
 	switch blame {
-	case failure.User:
+	case failure.BlameUser:
 		return 422
-	case failure.Dependency:
+	case failure.BlameDependency:
 		return 502
 	}
 	return 500
@@ -193,7 +193,7 @@ func (r *reader) line(at place, want string) string {
 	if !ok {
 		return ""
 	}
-	if probe := (failure.Code{Name: "X", Category: "unknown", Blame: failure.Us, HTTPStatus: 500, Message: text, Remedy: text}); probe.Check() != nil {
+	if probe := (failure.Code{Name: "X", Category: "unknown", Blame: failure.BlameUs, HTTPStatus: 500, Message: text, Remedy: text}); probe.Check() != nil {
 		r.wrong(at, "give one line of 1 to 200 bytes, without control characters")
 		return ""
 	}

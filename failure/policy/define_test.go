@@ -17,7 +17,7 @@ codes:
 func TestAFileDefinesCodesThatAllOfItMayName(t *testing.T) {
 	s := parsed(t, mailbox)
 	codes := s.Taxonomy(nil)
-	want := failure.Code{Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "There is no such mailbox.", Remedy: "Ask for another address.", Benign: true}
+	want := failure.Code{Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: "There is no such mailbox.", Remedy: "Ask for another address.", Benign: true}
 	if got, _ := codes.Code("MAILBOX_UNKNOWN"); got != want {
 		t.Errorf("%+v", got)
 	}
@@ -55,7 +55,7 @@ func TestAWorkerReadsADefinitionWhoseOtherHalfItDoesNotKnowYet(t *testing.T) {
 	if err != nil || len(unknown) != 1 {
 		t.Fatalf("%v, %v", unknown, err)
 	}
-	theirs, _ := failure.NewTaxonomy(failure.Code{Name: "THEIRS", Category: "input", Blame: failure.User, HTTPStatus: 409, Message: "Theirs.", Remedy: "None."})
+	theirs, _ := failure.NewTaxonomy(failure.Code{Name: "THEIRS", Category: "input", Blame: failure.BlameUser, HTTPStatus: 409, Message: "Theirs.", Remedy: "None."})
 	if code, _ := s.Taxonomy(theirs).Code("THEIRS"); code.Remedy != "Call them." || code.HTTPStatus != 409 || code.Message != "Theirs." {
 		t.Errorf("%+v", code)
 	}

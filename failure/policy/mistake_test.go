@@ -176,7 +176,7 @@ func TestAMegabyteOfMistakesIsReadInSeconds(t *testing.T) {
 }
 
 func TestAnApplicationsOwnCodesAreKnown(t *testing.T) {
-	taxonomy, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "The press is jammed.", Remedy: "Open it."})
+	taxonomy, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Retryable: true, Blame: failure.BlameUs, HTTPStatus: 500, Message: "The press is jammed.", Remedy: "Open it."})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,8 +235,8 @@ func (p *player) obey(v failure.Verdict, took time.Duration) {
 	case store.ChargeRelease:
 		p.lease.Releases++
 	}
-	if v.Within > 0 {
-		p.promised = p.now + v.Within
+	if v.StartWithin > 0 {
+		p.promised = p.now + v.StartWithin
 	}
 	p.now += v.Delay
 }

@@ -63,7 +63,7 @@ var (
 	StoreReclaim    = storeRoute[Take, ClaimOut]("reclaim", apikey.Worker, "", "Take over jobs whose leases have expired.")
 	StoreExpire     = storeRoute[Take, ClaimOut]("expire", apikey.Worker, "", "Claim jobs that have expired before they could start.")
 	StoreBreach     = storeRoute[Few, []holdfast.ID]("breach", apikey.Worker, "", "Find jobs whose promised next attempt is late.")
-	StoreRecords    = storeRoute[ARoom, []store.Record]("records", apikey.Worker, "", "Read the records of a room.")
+	StoreRecords    = storeRoute[InNamespace, []store.Record]("records", apikey.Worker, "", "Read the records of a room.")
 	StoreKeep       = storeAction[Change]("keep", apikey.Worker, "Store a change. Records that only people change need a key of scope admin. Errors: conflict (a record has changed since it was read).")
 	StoreRedrive    = storeRoute[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters for a redrive.")
 	StoreRedriven   = storeRoute[Which, store.RedriveCounts]("redriven", apikey.Worker, apikey.Viewer, "Count the jobs of a redrive by their current state.")

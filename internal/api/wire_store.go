@@ -25,8 +25,8 @@ type Which struct {
 	ID holdfast.ID `json:"id" doc:"Id of the job, group or redrive."`
 }
 
-// ARoom has the name of a room: the group of records that one part of the system keeps.
-type ARoom struct {
+// InNamespace has the name of a room: the group of records that one part of the system keeps.
+type InNamespace struct {
 	Room string `json:"room" doc:"Name of the room."`
 }
 

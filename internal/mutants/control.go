@@ -36,12 +36,12 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "everything-moves-the-breaker", Breaks: "failures caused by users do not count for a breaker",
-		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == Dependency:", "case ran:"}},
+		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == BlameDependency:", "case ran:"}},
 		Test:    []string{"-run", "TestOnlyAttemptsThatShowSomethingAboutTheDependency", "./failure"},
 	},
 	{
 		Name: "probe-charged", Breaks: "a failed probe that is blamed on the dependency costs the job nothing",
-		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
+		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeRelease, StartWithin: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: store.ChargeFailure, Limit: t.limit, StartWithin: r.retryWithinAgain(job), Failure: record,"}},
 		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
 	},
 	{

@@ -71,7 +71,7 @@ func dutiesByHand(s *scene) {
 	report := duty.Reports{Worker: "w1", At: time.Now(), Duties: map[string]duty.Report{"promote": {Last: time.Now(), Runs: 3, Error: "oh", ErrorAt: time.Now()}, "mail": {}}}
 	body, err := json.Marshal(report)
 	s.must(err)
-	s.must(s.store.Apply(s.ctx, store.Change{Records: []store.Record{{Namespace: duty.RoomReport, Name: "w1", Body: body}}}))
+	s.must(s.store.Apply(s.ctx, store.Change{Records: []store.Record{{Namespace: duty.NamespaceReport, Name: "w1", Body: body}}}))
 
 	s.must(s.operator.PauseDuty(s.ctx, "promote", time.Hour, byPerson("ann", "to look")))
 	s.must(s.operator.RunDuty(s.ctx, "mail", byPerson("bob", "")))

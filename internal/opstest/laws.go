@@ -287,10 +287,11 @@ func stats(s *scene) {
 	s.enqueue()
 	s.enqueue(func(d *holdfast.Draft) { d.Queue = "bulk" })
 	s.must(s.store.ReportWorker(s.ctx, store.WorkerInfo{Worker: "w1", Queues: []string{"bulk"}, Kinds: []string{"mail"}, Slots: 4, For: time.Hour}))
+	s.must(s.store.ReportWorker(s.ctx, store.WorkerInfo{Worker: "w2", Queues: []string{"*"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour})) // of every queue, which is no queue
 	s.must(s.operator.Pause(s.ctx, store.Hold{Queue: "bulk", Actor: "ann"}))
 	got, err := s.operator.Stats(s.ctx)
 	s.must(err)
-	if got.Workers != 1 || got.Slots != 4 || len(got.Queues) != 2 {
+	if got.Workers != 2 || got.Slots != 5 || len(got.Queues) != 2 {
 		s.Fatalf("stats: %+v", got)
 	}
 	bulk, usual := got.Queues[0], got.Queues[1]

@@ -25,7 +25,7 @@ func (s *scene) publish(version string, codes ...failure.Code) string {
 }
 
 func mailboxUnknown(message string) failure.Code {
-	return failure.Code{Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: message, Remedy: "Ask the customer for another address."}
+	return failure.Code{Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.BlameUser, HTTPStatus: 422, Message: message, Remedy: "Ask the customer for another address."}
 }
 
 // entry finds a code in the list of all.

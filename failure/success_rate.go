@@ -24,7 +24,7 @@ func (r Rules) hope(code string, n int) (h SuccessRate, known bool) {
 	if !r.Policy.Learned {
 		return h, false
 	}
-	numbers := r.Hopes[code]
+	numbers := r.SuccessRates[code]
 	h.Tried = numbers[n].Tried
 	if h.Tried < enoughTries {
 		return h, false

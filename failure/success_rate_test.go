@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func anyHopes(t *rapid.T) map[string]map[int]SuccessRate {
+func anySuccessRates(t *rapid.T) map[string]map[int]SuccessRate {
 	hope := rapid.Custom(func(t *rapid.T) SuccessRate {
 		return SuccessRate{Tried: rapid.Int().Draw(t, "tried"), Succeeded: rapid.Int().Draw(t, "succeeded")}
 	})
@@ -39,13 +39,13 @@ func TestALearnedPolicyGivesUpEarlyOnlyWhenExperienceIsClear(t *testing.T) {
 		{"promising", policy, map[int]SuccessRate{1: {500, 430}}, holdfast.Queued, "by exponential backoff; 430 of 500 such retries succeeded"},
 	}
 	for _, c := range cases {
-		rules := Rules{Policy: c.policy, Hopes: map[string]map[int]SuccessRate{"UNKNOWN": c.hopes, "IO_ERROR": {1: {9999, 0}}}}
+		rules := Rules{Policy: c.policy, SuccessRates: map[string]map[int]SuccessRate{"UNKNOWN": c.hopes, "IO_ERROR": {1: {9999, 0}}}}
 		v := Decide(rules, lease(0, 0), Outcome{Err: errPlain})
 		if v.To != c.to || !strings.Contains(v.Why, c.want) || c.want == "exponential backoff" && !strings.HasSuffix(v.Why, c.want) {
 			t.Errorf("%s: %s, %s", c.name, v.To, v.Why)
 		}
 	}
-	unwilling := Rules{Policy: Policy{Learned: true}, Hopes: map[string]map[int]SuccessRate{"GW_4XX": {1: {500, 430}}}}
+	unwilling := Rules{Policy: Policy{Learned: true}, SuccessRates: map[string]map[int]SuccessRate{"GW_4XX": {1: {500, 430}}}}
 	if v := Decide(unwilling, lease(0, 0), Outcome{Err: WithCode(errPlain, "GW_4XX")}); v.To != holdfast.Failed {
 		t.Error("experience retried a final code")
 	}
