@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,18 +59,18 @@ func TestADutyRunnerSurvivesPanicsAndObeysRequests(t *testing.T) {
 		d := newDutyRunner(partCore(t, nil))
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		runs := 0
+		var runs atomic.Int64
 		go d.run(ctx, dutySpec{name: "retention", interval: time.Minute, run: func(context.Context) error {
-			if runs++; runs == 1 {
+			if runs.Add(1) == 1 {
 				panic("first run")
 			}
 			return nil
 		}})
-		expect := func(want int, when string) {
+		expect := func(want int64, when string) {
 			t.Helper()
 			synctest.Wait()
-			if runs != want {
-				t.Fatalf("%s: %d runs, want %d", when, runs, want)
+			if n := runs.Load(); n != want {
+				t.Fatalf("%s: %d runs, want %d", when, n, want)
 			}
 		}
 		expect(0, "before the requests of operators were read")
