@@ -77,7 +77,7 @@ func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
 	if _, err := s.Operator.ApplyPolicy(t.Context(), ops.PolicyRequest{Text: "defaults: {max_attempts: 4}"}, ops.Actor{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	s.shows("/policies?kind=fax&code=TIMEOUT", "Source of each setting", "Go: Kind.Policy", "4 <span class=\"mono\">(defaults)</span>", "No live worker works on this kind")
+	s.shows("/policies?kind=fax&code=TIMEOUT", "Source of each setting", "Go: KindOptions.Policy", "4 <span class=\"mono\">(defaults)</span>", "No live worker works on this kind")
 	s.shows("/policies?tab=file", "Remove version 1 of the policy?")
 	for _, bad := range []url.Values{{"reason": {"x"}}, {"version": {"2"}, "reason": {"x"}}} {
 		s.post("/policies/remove", bad)

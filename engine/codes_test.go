@@ -186,7 +186,7 @@ func TestDefaultsOfAPolicyDoNotReplaceWhatAKindSaysInGo(t *testing.T) {
 		for _, one := range e.Settings {
 			sources[one.Name] = one.Value + " of " + one.Source
 		}
-		expect(s, "attempts elsewhere", sources["max_attempts"], "4 of Go: Kind.Policy")
+		expect(s, "attempts elsewhere", sources["max_attempts"], "4 of Go: KindOptions.Policy")
 		expect(s, "backoff elsewhere", sources["backoff"], "fixed: 1s of Go: Config.Policy")
 		s.applyPolicy("kinds: {note: {max_attempts: 2}}", 1)
 		s.waitUntil("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 2 })

@@ -37,7 +37,7 @@ type Breaker struct {
 	Prober  string `json:"prober,omitempty"` // the worker that runs health probes
 
 	Lets    *store.Hold          `json:"lets,omitempty"`    // the hold that the breaker has placed, if it has
-	Behind  int                  `json:"behind"`            // due jobs that wait for it, up to MostCounted
+	Behind  int                  `json:"behind"`            // due jobs that wait for it, up to 10,000
 	Kinds   []string             `json:"kinds,omitempty"`   // that live workers declared to call the dependency
 	History []breaker.Transition `json:"history,omitempty"` // the last 50, the newest first
 }

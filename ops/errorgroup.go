@@ -17,7 +17,7 @@ type ErrorGroupDetail struct {
 	Group  store.ErrorGroup  `json:"group"`
 	Code   failure.Code      `json:"code"`
 	Jobs   []holdfast.Job    `json:"jobs"`   // jobs whose last failure belongs to the group, the newest first, at most twenty; the search is limited
-	Dead   int               `json:"dead"`   // dead letters of the group, up to MostCounted
+	Dead   int               `json:"dead"`   // dead letters of the group, up to 10,000
 	Varies []Variation       `json:"varies"` // what differs between those jobs, the one with the most values first
 	Same   map[string]string `json:"same"`   // what is equal in all of them
 	Story  []store.Event     `json:"story"`  // changes of status and notes, the newest first

@@ -12,7 +12,7 @@ import (
 // A HoldStatus is a hold in force, with the number of jobs that it keeps back.
 type HoldStatus struct {
 	store.Hold
-	// Behind is the number of due jobs that the hold keeps back, up to MostCounted. It is -1 if they were not counted,
+	// Behind is the number of due jobs that the hold keeps back, up to 10,000. It is -1 if they were not counted,
 	// which applies to holds beyond the first hundred.
 	Behind int `json:"behind"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Preview says what a redrive would do. It changes nothing. Counts stop at MostCounted.
+// A Preview says what a redrive would do. It changes nothing. Counts stop at 10,000.
 type Preview struct {
 	Spec       redrive.Spec   `json:"spec"`
 	Looked     int            `json:"looked"`     // matching dead letters
@@ -112,7 +112,7 @@ func scanLimit(f store.Filter) int {
 	return MaxCounted
 }
 
-// eachJob calls look for the matching jobs, newest first. It stops at MostCounted, or at the limit of the filter, and
+// eachJob calls look for the matching jobs, newest first. It stops at 10,000, or at the limit of the filter, and
 // reports whether there are more.
 func (s *Service) eachJob(ctx context.Context, f store.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
 	f.Limit = min(maxPage, scanLimit(f))

@@ -20,7 +20,7 @@ type Recovery struct {
 	Back       time.Time `json:"back,omitzero"`    // when its jobs started to run again; zero while it is down
 	Closed     time.Time `json:"closed,omitzero"`  // when the ramp ended
 	Drained    time.Time `json:"drained,omitzero"` // from Back to Drained
-	Waiting    int       `json:"waiting"`          // due jobs that still wait for it, up to MostCounted
+	Waiting    int       `json:"waiting"`          // due jobs that still wait for it, up to 10,000
 
 	Away  time.Duration `json:"away,omitzero"`  // from Opened to Back
 	Drain time.Duration `json:"drain,omitzero"` // from back to drained: what the backlog took

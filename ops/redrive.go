@@ -22,7 +22,7 @@ const (
 // A Redrive is the progress of a redrive, and the state of its jobs.
 type Redrive struct {
 	redrive.Progress
-	Eligible    int            `json:"eligible"`      // at the start, up to MostCounted
+	Eligible    int            `json:"eligible"`      // at the start, up to 10,000
 	FailedAgain []holdfast.Job `json:"failed_again"`  // the newest jobs that failed again, at most a page
 	Workers     int            `json:"workers"`       // live workers: without one the redrive does not proceed
 	Story       []store.Event  `json:"story"`         // events of the redrive, the newest first

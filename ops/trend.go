@@ -7,12 +7,12 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// Count returns the number of jobs that match, up to MostCounted.
+// Count returns the number of jobs that match, up to 10,000.
 func (s *Service) Count(ctx context.Context, f store.Filter) (int, error) {
 	return s.store.Count(ctx, f, MaxCounted)
 }
 
-// Depths returns the number of jobs in each queue. It does not read the whole store; counting stops at MostCounted.
+// Depths returns the number of jobs in each queue. It does not read the whole store; counting stops at 10,000.
 func (s *Service) Depths(ctx context.Context) ([]store.Depth, error) { return s.store.Depths(ctx) }
 
 // Trends counts the attempts that ended within that time, by step and queue.

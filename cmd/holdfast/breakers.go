@@ -68,7 +68,7 @@ func breakerCommand(name, short, answer string, act func(o ops.Operator, ctx con
 
 func printBreakers(out io.Writer, breakers []ops.Breaker) {
 	if len(breakers) == 0 {
-		fmt.Fprintln(out, "no dependency is known: name one in the kind (engine.Kind.Dependency) or in the draft")
+		fmt.Fprintln(out, "no dependency is known: name one in the kind (engine.KindOptions.Dependency) or in the draft")
 		return
 	}
 	rows := make([][]string, len(breakers))

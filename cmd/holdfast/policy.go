@@ -207,7 +207,7 @@ func policyShowCommand() *cobra.Command {
 // printInGo prints the policies that live workers have in Go code, and their precedence.
 func printInGo(out io.Writer, all []ops.GoPolicy) {
 	for _, g := range all {
-		where, when := "Go: Kind.Policy of kind "+g.Kind, "before codes and defaults"
+		where, when := "Go: KindOptions.Policy of kind "+g.Kind, "before codes and defaults"
 		if g.Kind == "" {
 			where, when = "Go: Config.Policy", "after defaults"
 		}

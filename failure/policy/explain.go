@@ -15,7 +15,7 @@ import (
 // GoSettings holds the retry settings of a program in Go as text, as its workers publish them. The names are those of a policy file.
 type GoSettings struct {
 	Engine       Described                    `json:"engine,omitzero"`        // Config.Policy
-	Kinds        map[string]Described         `json:"kinds,omitempty"`        // Kind.Policy, by kind
+	Kinds        map[string]Described         `json:"kinds,omitempty"`        // KindOptions.Policy, by kind
 	Dependencies map[string]map[string]string `json:"dependencies,omitempty"` // Config.Dependencies, by name
 }
 

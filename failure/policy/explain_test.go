@@ -23,8 +23,8 @@ var rungs = []struct {
 	{"kinds.mail.codes.TIMEOUT", "kinds/mail/codes/TIMEOUT", nil},
 	{"kinds.mail", "kinds/mail", nil},
 	{"kinds.m*", "kinds/m*", nil},
-	{"Go: Kind.Policy.Codes[TIMEOUT]", "", func(own *Own, n int) { own.Kind.Codes = map[string]failure.Override{"TIMEOUT": {MaxAttempts: n}} }},
-	{"Go: Kind.Policy", "", func(own *Own, n int) { own.Kind.MaxAttempts = n }},
+	{"Go: KindOptions.Policy.Codes[TIMEOUT]", "", func(own *Own, n int) { own.Kind.Codes = map[string]failure.Override{"TIMEOUT": {MaxAttempts: n}} }},
+	{"Go: KindOptions.Policy", "", func(own *Own, n int) { own.Kind.MaxAttempts = n }},
 	{"codes.TIMEOUT", "codes/TIMEOUT", nil},
 	{"defaults", "defaults", nil},
 	{"Go: Config.Policy.Codes[TIMEOUT]", "", func(own *Own, n int) { own.Engine.Codes = map[string]failure.Override{"TIMEOUT": {MaxAttempts: n}} }},
@@ -142,7 +142,7 @@ dependencies: {"smtp*": {breaker: {open_for: 1m, mode: fail-fast}}}
 	e := set.Explain(Question{Kind: "mail", Code: code, CodeSource: "worker v2", Owner: "acme", Dependency: "smtp-1", InGo: inGo, Job: map[string]string{"max_attempts": "12"}})
 	for _, want := range []struct{ name, value, source string }{
 		{"class", "throttled, blames dependency", "code RATE_LIMITED: worker v2"}, {"retryable", "false", "owners.acme.codes.RATE_LIMITED"}, {"max_attempts", "12", "the job"},
-		{"give_up_after", "1h30m", "Go: Kind.Policy"}, {"backoff", "table: 1s, 1m", "Go: Kind.Policy"}, {"learned", "true", "Go: Kind.Policy"}, {"max_crashes", "3", "built in"},
+		{"give_up_after", "1h30m", "Go: KindOptions.Policy"}, {"backoff", "table: 1s, 1m", "Go: KindOptions.Policy"}, {"learned", "true", "Go: KindOptions.Policy"}, {"max_crashes", "3", "built in"},
 		{"share", "2", "owners.acme"}, {"cost", "2", "kinds.mail"}, {"owner_budget.retries_per_day", "7", "owners.acme"},
 		{"breaker.open_for", "1m", "dependencies.smtp*"}, {"breaker.mode", "fail-fast", "dependencies.smtp*"}, {"breaker.window", "50", "Go: Config.Dependencies[smtp-1]"},
 		{"breaker.probes", "2", "built in"}, {"budget.ratio", "50%", "Go: Config.Dependencies[smtp-1]"}, {"budget.off", "true", "Go: Config.Dependencies[smtp-1]"},
@@ -154,7 +154,7 @@ dependencies: {"smtp*": {breaker: {open_for: 1m, mode: fail-fast}}}
 	if got := setting(e, "backoff").Others; len(got) != 2 || got[0] != (Given{"fixed: 1m30s", "defaults"}) {
 		t.Errorf("below the backoff that applies: %v", got)
 	}
-	if want := []string{"the job", "owners.acme", "kinds.mail", "Go: Kind.Policy", "codes", "defaults", "Go: Config.Policy", "built in"}; !slices.Equal(e.Order, want) {
+	if want := []string{"the job", "owners.acme", "kinds.mail", "Go: KindOptions.Policy", "codes", "defaults", "Go: Config.Policy", "built in"}; !slices.Equal(e.Order, want) {
 		t.Errorf("the order is %q, want %q", e.Order, want)
 	}
 	if !slices.Equal(e.Holds, []string{"kinds.mail: at most 3 at once"}) {

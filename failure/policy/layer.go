@@ -140,7 +140,7 @@ func (l level) codeName(code string) string {
 // Names of levels, as explanations show them. A level of the file is named by its path in it.
 const (
 	levelJob      = "the job"
-	levelKind     = "Go: Kind.Policy"
+	levelKind     = "Go: KindOptions.Policy"
 	levelDefaults = "defaults"
 	levelEngine   = "Go: Config.Policy"
 	levelBuiltIn  = "built in"

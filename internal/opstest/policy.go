@@ -161,7 +161,7 @@ func policiesExplained(s *scene) {
 		q                   ops.PolicyQuestion
 		name, value, source string
 	}{
-		{ops.PolicyQuestion{Kind: "mail"}, "max_attempts", "4", "Go: Kind.Policy"},
+		{ops.PolicyQuestion{Kind: "mail"}, "max_attempts", "4", "Go: KindOptions.Policy"},
 		{ops.PolicyQuestion{Kind: "mail"}, "backoff", "fixed: 2s", "defaults"},
 		{ops.PolicyQuestion{Kind: "mail"}, "max_crashes", "7", "Go: Config.Policy"},
 		{ops.PolicyQuestion{Kind: "mail"}, "breaker.open_for", "5s", "dependencies.smtp"},
