@@ -8,10 +8,23 @@ EVENTS   ?= 1000000
 # Tests that simulate hours and thousands of jobs in virtual time. The race detector itself crashes in them after minutes (a SIGSEGV in its
 # runtime), so they run without it.
 STORIES  = engine/breaker_test.go engine/breaker_state_test.go engine/policy_test.go engine/redrive_test.go engine/retention_test.go engine/schedule_test.go engine/group_test.go engine/duty_test.go engine/outage_test.go engine/throttle_test.go
-LONG     = TestOtherJobsCostNothing|TestTwoHundredKindsInOneQueueCostLikeOne|TestTheStoreKeepsTheLawsBehindATransactionPooler|TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler|TestFiguresReadABoundedPartOfTheStore|TestALongTimeLimit|TestAHundredThousandMembers|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
+LONG     = TestOtherJobsCostNothing|TestTwoHundredKindsInOneQueueCostLikeOne|TestTheStoreKeepsTheLawsBehindATransactionPooler|TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler|TestFiguresReadABoundedPartOfTheStore|TestALongTimeLimit|TestThousandsOfMembers|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
 PACKAGES ?= ./...
+# With all packages, those whose tests take longest begin first.
+FIRST    = $(if $(filter ./...,$(PACKAGES)),./store/postgres ./store/sqlite ./engine ./server)
 # Packages that also run under the race detector: those with concurrent code. All packages would take too long on two cores.
-RACE     ?= . ./store/postgres/... ./ops/... ./notify/sse ./notify/mail ./notify/nats ./notify/webhook
+RACE     ?= . ./ops/... ./notify/sse ./notify/webhook
+# The tests of store/postgres in which goroutines and processes meet. `make soak` runs all tests of that package under the race detector.
+RACING   = TestTheStoreKeepsTheLaws/^(enqueue|claim|lease|settle|await|race)$$|TestManyProcesses|TestCutConnections|TestSessionsCut|TestABlockedCall|TestRenewals|TestOneBadCall|TestOtherProcesses|TestAProcessThat|TestCallersThatStopWaiting|TestAnEngineWorksBehind
+# Tests that run the same code as others, on another store: they run without the race detector.
+TWICE    = TestOperatorOnPostgreSQL
+# SQLite itself, translated from C, is not instrumented: it is not the code under test, and with it the race detector needs nine times as long.
+RACEFLAGS = -race -gcflags=modernc.org/sqlite/lib=-race=false
+# The modules of this repository. Only users of their packages have their dependencies. Those in internal are for tests only.
+MODULES  = . cmd telemetry notify/mail notify/nats examples/shop internal/interop internal/browsertest apps
+SHIPPED  = $(filter-out internal/%,$(MODULES))
+# Modules whose tests read files of another module: the test cache does not see a change of those files, so these tests always run.
+UNCACHED = telemetry internal/interop
 # The modules of the benchmark: contenders may need different versions of the same dependency.
 BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/backlite
 
@@ -22,40 +35,53 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert test lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert test soak steps lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve a demo on a temporary store, with an outage in progress: open the printed console address in a browser
-	@$(GO) build -o bin/ ./cmd/holdfast
+	@$(GO) build -C cmd -o ../bin/ ./holdfast
 	@bin/holdfast serve --demo
 
 convert: ## run the converter, an application on Holdfast: PDF to XML, in a browser at http://127.0.0.1:4750
 	@cd apps && $(GO) build -o ../bin/ ./convert
 	@bin/convert
 
-test: postgres programs lint vulncheck cross ## run all checks: style, static analysis, tests on SQLite and PostgreSQL, race detector, 20 s of chaos on each store
-	$(GO) test -timeout 25m $(PACKAGES)
-	cd apps && $(GO) test -timeout 25m ./...
-	cd internal/browsertest && $(GO) test -timeout 25m ./...
-	cd bench && $(GO) test . && cd measure && $(GO) test .
-	cd tools && $(GO) test -count=1 ./...
-	@$(MAKE) --no-print-directory race
+# STEPS are the parts of `make test`, and of `make soak`. Two run at the same time; the long ones begin first.
+STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \
+	$(foreach module,$(filter-out .,$(MODULES)),'$(module): $(GO) test -C $(module) -timeout $(TIMEOUT) $(if $(filter $(module),$(UNCACHED)),-count 1) ./...') \
+	'race: $(MAKE) --no-print-directory race' \
+	'lint: $(MAKE) --no-print-directory lint' \
+	'cross: $(MAKE) --no-print-directory cross' \
+	'vulncheck: $(MAKE) --no-print-directory vulncheck' \
+	'bench: cd bench && $(GO) test . && cd measure && $(GO) test .'
+TIMEOUT  = 25m
+
+test: postgres programs compiler ## run all checks: style, static analysis, tests on SQLite and PostgreSQL, race detector, some seconds of chaos; about 20 minutes
+	@$(MAKE) --no-print-directory steps
+
+steps:
+	@$(GO) run ./internal/steps -at 2 $(STEPS)
+
+soak: postgres programs compiler ## run the tests of `make test` with larger counts, and all tests of store/postgres under the race detector; print what that adds
+	@echo "make soak runs make test with these counts:"
+	@grep -rhoE 'soak\.Pick\("[^"]*", [0-9_]+, [0-9_]+\)' --include='*.go' . | sed -E 's/soak\.Pick\("([^"]*)", ([0-9_]+), ([0-9_]+)\)/  \1: \3 instead of \2/' | sort
+	@echo "  under the race detector: all tests of store/postgres instead of those in which goroutines meet"
+	@TEST_SOAK=1 $(MAKE) --no-print-directory steps TIMEOUT=90m RACE='$(RACE) ./store/postgres/...' RACING=
 
 lint: ## run gofmt, go vet and staticcheck
 	@unformatted="$$(gofmt -l . )"; if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted; run 'make format':"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet -tags chaos ./...
-	$(STATICCHECK) -tags chaos ./...
-	cd apps && $(GO) vet ./... && $(STATICCHECK) ./...
-	cd internal/browsertest && $(GO) vet ./... && $(STATICCHECK) ./...
+	@for module in $(MODULES); do \
+		echo "vet and staticcheck $$module"; (cd $$module && $(GO) vet -tags chaos ./... && $(STATICCHECK) -tags chaos ./...) || exit 1; \
+	done
 	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
 
 vulncheck: ## find known vulnerabilities in called code with govulncheck; if its database cannot be reached, print that and continue
-	@for module in . apps; do \
+	@for module in $(SHIPPED); do \
 		out="$$(cd $$module && $(GOVULNCHECK) ./... 2>&1)"; code=$$?; \
 		if [ $$code = 0 ]; then echo "govulncheck $$module: no known vulnerability is called"; continue; fi; \
 		case "$$out" in \
@@ -68,10 +94,15 @@ format: ## format every Go file with gofmt
 	gofmt -w .
 
 race: compiler ## run the tests of concurrent packages under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 25m -skip '$(LONG)' $(RACE)
-	$(GO) run ./internal/race -skip '$(LONG)' ./engine
+	@CGO_ENABLED=1 $(GO) test $(RACEFLAGS) -timeout $(TIMEOUT) -skip '$(LONG)|$(TWICE)' $(RACE)
+ifneq ($(RACING),)
+	@CGO_ENABLED=1 $(GO) test $(RACEFLAGS) -timeout $(TIMEOUT) -run '$(RACING)' -skip '$(LONG)' ./store/postgres
+endif
+	@CGO_ENABLED=1 $(GO) test -C notify/mail $(RACEFLAGS) -timeout $(TIMEOUT) ./...
+	@CGO_ENABLED=1 $(GO) test -C notify/nats $(RACEFLAGS) -timeout $(TIMEOUT) ./...
+	@$(GO) run ./internal/race -timeout $(TIMEOUT) -skip '$(LONG)' ./engine
 
-bench: postgres ## compare with River, Asynq and others, about 15 minutes; QUICK=1 for about 4
+bench: postgres ## compare with River, Asynq and others, about 65 minutes; QUICK=1 for a first look
 	cd bench && $(GO) run .
 
 load: ## run the converter under load, 200 concurrent uploads and 5,000 conversions; print speed and memory
@@ -81,7 +112,7 @@ screenshots: programs ## take screenshots of the console in a real browser for d
 	cd internal/browsertest && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console
 
 chaos: postgres ## kill, freeze and disconnect real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
-	@$(GO) build -tags chaos -o bin/holdfast-chaos ./cmd/holdfast
+	@$(GO) build -C cmd -tags chaos -o ../bin/holdfast-chaos ./holdfast
 	bin/holdfast-chaos chaos --store sqlite --seconds $(SECONDS)
 	bin/holdfast-chaos chaos --store postgres --seconds $(SECONDS)
 	bin/holdfast-chaos chaos redrive --store sqlite --jobs $(JOBS)
@@ -89,13 +120,13 @@ chaos: postgres ## kill, freeze and disconnect real processes on both stores; SE
 	bin/holdfast-chaos chaos servers --store sqlite --seconds $(SECONDS)
 	bin/holdfast-chaos chaos servers --store postgres --servers 2 --seconds $(SECONDS)
 	bin/holdfast-chaos chaos overload --seconds 60
-	$(GO) test -timeout 30m -count 1 -v ./internal/chaos -run 'TestEveryEventIsDelivered|TestTwentySchedulers|TestAGroupWhose|TestAReaderThatStops' -args -chaos.events $(EVENTS)
+	$(GO) test -C cmd -timeout 30m -count 1 -v ./internal/chaos -run 'TestEveryEventIsDelivered|TestTwentySchedulers|TestAGroupWhose|TestAReaderThatStops' -args -chaos.events $(EVENTS)
 
 mutants: postgres ## apply known defects one at a time, and check that the tests find each
 	$(GO) run ./internal/mutants
 
 powerloss: ## simulate a power loss at 200 moments and check for lost jobs
-	$(GO) run ./internal/chaos/powerloss
+	$(GO) run -C cmd ./internal/chaos/powerloss
 
 # Finds the PostgreSQL programs that the tests start, or installs them, or prints what is missing.
 postgres:
@@ -105,13 +136,11 @@ postgres:
 programs:
 	@$(GO) run ./internal/testprograms/ensure
 
-# Builds without a C compiler for every supported system.
+# Compiles without a C compiler for every supported system. Linux is left out where the tests run on it: they compile the same packages.
 cross:
-	@for system in linux darwin windows; do \
-		echo "build for $$system"; \
-		CGO_ENABLED=0 GOOS=$$system $(GO) build ./... || exit 1; \
-		(cd apps && CGO_ENABLED=0 GOOS=$$system $(GO) build ./...) || exit 1; \
-	done
+	@for system in $(filter-out $(shell $(GO) env GOOS),linux darwin windows); do for module in $(SHIPPED); do \
+		echo "build $$module for $$system"; (cd $$module && GOOS=$$system $(GO) build ./...) || exit 1; \
+	done; done
 
 # Only the race detector needs a C compiler.
 compiler:

@@ -39,7 +39,7 @@ type Error struct {
 // Error returns Message. Cause is left out, because it may contain details that are not for users.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns Kind and, if set, Cause.
+// Unwrap returns Err and, if set, Cause.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Err}

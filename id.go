@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"crypto/rand"
+	"database/sql/driver"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -68,5 +69,30 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler. It reads the canonical form.
 func (id *ID) UnmarshalText(text []byte) (err error) {
 	*id, err = ParseID(string(text))
+	return err
+}
+
+// Value implements driver.Valuer with the canonical form, so that an ID can be an argument of a statement in package database/sql.
+func (id ID) Value() (driver.Value, error) { return id.String(), nil }
+
+// Scan implements sql.Scanner. It reads the canonical form, as columns of type text and uuid have it, 16 bytes, as columns of the store have it, and NULL as the
+// zero ID.
+func (id *ID) Scan(value any) (err error) {
+	switch v := value.(type) {
+	case nil:
+		*id = ID{}
+	case [16]byte:
+		*id = v
+	case []byte:
+		if len(v) == len(id) {
+			copy(id[:], v)
+			return nil
+		}
+		*id, err = ParseID(string(v))
+	case string:
+		*id, err = ParseID(v)
+	default:
+		err = &Error{Err: ErrInvalid, Message: fmt.Sprintf("a value of type %T is not a job id: expected a text, 16 bytes or NULL", value)}
+	}
 	return err
 }

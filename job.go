@@ -57,7 +57,7 @@ type Job struct {
 	// Crashes counts the attempts of this generation whose worker was lost. It has a limit of its own.
 	Crashes int `json:"crashes"`
 	// Releases counts the attempts of this generation that were released at no cost: shutdown, snooze, hold.
-	Releases int `json:"interrupts"`
+	Releases int `json:"releases"`
 	// Generation starts at 1 and grows with each manual retry, which also resets the counters above except Token.
 	Generation int `json:"generation"`
 

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/check"
 )
 
-// Namespace is the room of the records of keys, which are named by their ids.
+// Namespace is the namespace of the records of keys, which are named by their ids.
 const Namespace = "key"
 
 // A Scope is what a key allows.

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/holdfastdev/holdfast v0.0.0
+	github.com/holdfastdev/holdfast/telemetry v0.0.0
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/pdfcpu/pdfcpu v0.15.0
 	go.yaml.in/yaml/v3 v3.0.5
@@ -15,7 +16,6 @@ require (
 require (
 	github.com/chromedp/cdproto v0.157.8 // indirect
 	github.com/chromedp/chromedp v0.21.0 // indirect
-	golang.org/x/time v0.16.0 // indirect
 )
 
 require (
@@ -70,6 +70,8 @@ require (
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )
 
-replace github.com/holdfastdev/holdfast => ../
-
-replace github.com/holdfastdev/holdfast/internal/browsertest => ../internal/browsertest
+replace (
+	github.com/holdfastdev/holdfast => ../
+	github.com/holdfastdev/holdfast/internal/browsertest => ../internal/browsertest
+	github.com/holdfastdev/holdfast/telemetry => ../telemetry
+)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	runTimeout  = 90 * time.Second
+	runTimeout  = 5 * time.Minute  // also covers what is not timed: counting millions of jobs in a file that is not in memory can take minutes
 	fillTimeout = 10 * time.Minute // to fill a store
 )
 

@@ -32,25 +32,29 @@ func (s *Store) Close() error {
 	return s.c.Close()
 }
 
-// In returns an enqueuer that refuses every call: a transaction of the caller's database cannot reach through a server.
-func (s *Store) In(tx any) holdfast.Enqueuer { return refusingEnqueuer{fmt.Sprintf("%T", tx)} }
+// In returns a store that refuses every call: a transaction of the caller's database cannot reach through a server.
+func (s *Store) In(tx any) store.Tx { return refusingTx{fmt.Sprintf("%T", tx)} }
 
-// A refusingEnqueuer refuses every call.
-type refusingEnqueuer struct{ tx string }
+// A refusingTx refuses every call.
+type refusingTx struct{ tx string }
 
-func (u refusingEnqueuer) refusal() error {
+func (u refusingTx) refusal() error {
 	return api.Invalid("a transaction of type %s cannot be used through a server: open the store directly, or enqueue with an idempotency key after the transaction", u.tx)
 }
 
-func (u refusingEnqueuer) Enqueue(context.Context, []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (u refusingTx) Enqueue(context.Context, []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return nil, u.refusal()
 }
 
-func (u refusingEnqueuer) CreateGroup(context.Context, holdfast.Group) (holdfast.Group, error) {
+func (u refusingTx) CreateGroup(context.Context, holdfast.Group) (holdfast.Group, error) {
 	return holdfast.Group{}, u.refusal()
 }
 
-func (u refusingEnqueuer) SealGroup(context.Context, holdfast.ID) error { return u.refusal() }
+func (u refusingTx) SealGroup(context.Context, holdfast.ID) error { return u.refusal() }
+
+func (u refusingTx) Jobs(context.Context, store.Filter) ([]holdfast.Job, string, error) {
+	return nil, "", u.refusal()
+}
 
 const (
 	sendOnce  = false
@@ -157,7 +161,7 @@ func sendInChunks[T any](all []T, weight func(T) int, send func([]T) (api.Answer
 
 // ReportWorker reports that a worker process is alive.
 func (s *Store) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
-	_, err := callOpen(ctx, s, api.PutWorker, api.PresentIn{Name: p.Worker, Body: api.Present{Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, Codes: p.Codes, Policy: p.Policy, Misses: p.Misses, For: p.For}}, mayRepeat)
+	_, err := callOpen(ctx, s, api.PutWorker, api.ReportWorkerIn{Name: p.Worker, Body: api.WorkerReport{Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, Codes: p.Codes, Policy: p.Policy, Misses: p.Misses, For: p.For}}, mayRepeat)
 	return err
 }
 

@@ -163,10 +163,10 @@ func (s *Store) resolveConflict(ctx context.Context, asked, named []holdfast.Dra
 
 // CreateGroup creates a group.
 func (s *Store) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
-	return callVerb(ctx, s, api.StoreGather, api.NewGroupOf(g), sendOnce)
+	return callVerb(ctx, s, api.StoreCreateGroup, api.NewGroupOf(g), sendOnce)
 }
 
 // SealGroup declares that a group has all its members.
 func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
-	return callAction(ctx, s, api.StoreSeal, api.Which{ID: group}, mayRepeat)
+	return callAction(ctx, s, api.StoreSealGroup, api.Which{ID: group}, mayRepeat)
 }

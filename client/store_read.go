@@ -48,7 +48,7 @@ func (s *Store) Counts(ctx context.Context) ([]store.Count, error) {
 
 // CheckIntegrity runs the integrity check.
 func (s *Store) CheckIntegrity(ctx context.Context) ([]store.Finding, error) {
-	return callVerb(ctx, s, api.StoreAudit, struct{}{}, mayRepeat)
+	return callVerb(ctx, s, api.StoreCheckIntegrity, struct{}{}, mayRepeat)
 }
 
 // ErrorGroups lists error groups that match the filter, last seen first.
@@ -64,12 +64,12 @@ func (s *Store) Events(ctx context.Context, subject string, limit int) ([]store.
 
 // RetryStats summarises attempts.
 func (s *Store) RetryStats(ctx context.Context, within time.Duration) ([]store.RetryStats, error) {
-	return callVerb(ctx, s, api.StoreExperience, api.Lately{Within: within}, mayRepeat)
+	return callVerb(ctx, s, api.StoreRetryStats, api.Lately{Within: within}, mayRepeat)
 }
 
 // CountHeld counts the due jobs that a hold keeps back.
 func (s *Store) CountHeld(ctx context.Context, h store.Hold) (int, error) {
-	out, err := callVerb(ctx, s, api.StoreBehind, api.PlacedOf(h), mayRepeat)
+	out, err := callVerb(ctx, s, api.StoreCountHeld, api.PlacedOf(h), mayRepeat)
 	return out.Count, err
 }
 

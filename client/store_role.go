@@ -29,17 +29,17 @@ func (s *Store) Expire(ctx context.Context, c store.Claim) ([]store.Lease, error
 
 // MissedDeadlines finds jobs whose promised next attempt is late. It is sent once.
 func (s *Store) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID, error) {
-	return callVerb(ctx, s, api.StoreBreach, api.Few{Limit: limit}, sendOnce)
+	return callVerb(ctx, s, api.StoreMissedDeadlines, api.Few{Limit: limit}, sendOnce)
 }
 
-// Records reads the records of a room.
-func (s *Store) Records(ctx context.Context, room string) ([]store.Record, error) {
-	return callVerb(ctx, s, api.StoreRecords, api.InNamespace{Room: room}, mayRepeat)
+// Records reads the records of a namespace.
+func (s *Store) Records(ctx context.Context, namespace string) ([]store.Record, error) {
+	return callVerb(ctx, s, api.StoreRecords, api.InNamespace{Namespace: namespace}, mayRepeat)
 }
 
 // Apply stores a change. It is sent once.
 func (s *Store) Apply(ctx context.Context, c store.Change) error {
-	return callAction(ctx, s, api.StoreKeep, api.ChangeOf(c), sendOnce)
+	return callAction(ctx, s, api.StoreApply, api.ChangeOf(c), sendOnce)
 }
 
 // Redrive takes dead letters for a redrive.
@@ -105,7 +105,7 @@ func (s *Store) CancelGroup(ctx context.Context, i store.Intervention) error {
 
 // AdvanceGroups settles groups and starts or cancels waiting members after other members have ended.
 func (s *Store) AdvanceGroups(ctx context.Context, limit int) (int, error) {
-	out, err := callVerb(ctx, s, api.StoreConclude, api.Few{Limit: limit}, mayRepeat)
+	out, err := callVerb(ctx, s, api.StoreAdvanceGroups, api.Few{Limit: limit}, mayRepeat)
 	return out.Count, err
 }
 
@@ -120,8 +120,8 @@ func (s *Store) Purge(ctx context.Context, p store.Purge) (store.PurgeResult, er
 	return callVerb(ctx, s, api.StorePurge, api.Sweep(p), mayRepeat)
 }
 
-// DeleteHistory deletes old entries of a shelf.
-func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (int, error) {
-	out, err := callVerb(ctx, s, api.StoreForget, api.Aged{Shelf: shelf, Older: older, Limit: limit}, mayRepeat)
+// DeleteHistory deletes old history: the feed, stories, counts or tombstones.
+func (s *Store) DeleteHistory(ctx context.Context, history string, older time.Duration, limit int) (int, error) {
+	out, err := callVerb(ctx, s, api.StoreDeleteHistory, api.Aged{History: history, Older: older, Limit: limit}, mayRepeat)
 	return out.Count, err
 }

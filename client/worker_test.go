@@ -126,7 +126,7 @@ func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
 			return j.Failures == 0 && j.DueAt.After(j.AsOf) && j.LastFailure.Code == "GW_5XX"
 		}},
 		{`"outcome":"snoozed","snooze":"3h"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.DueAt.Sub(j.AsOf) > 170*time.Minute }},
-		{`"outcome":"returned"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.Releases == 1 }},
+		{`"outcome":"released"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.Releases == 1 }},
 		{`"outcome":"timed_out","message":"30 s are over"`, holdfast.Queued, func(j holdfast.Job) bool { return j.LastFailure.Code == "TIMEOUT" }},
 		{`"outcome":"crashed","message":"IndexError","detail":"at line 3"`, holdfast.Failed, func(j holdfast.Job) bool { return j.LastFailure.Code == "SYSTEM_PANIC" }},
 		{`"outcome":"unreadable","message":"no name"`, holdfast.Failed, func(j holdfast.Job) bool { return j.LastFailure.Code == "UNREADABLE_JOB" }},
@@ -157,7 +157,7 @@ func TestAReportWithALostLeaseChangesNothing(t *testing.T) {
 	p := withEngine(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
 	l := p.lease()
-	p.report(l, `"outcome":"returned"`)
+	p.report(l, `"outcome":"released"`)
 	second := p.lease()
 	if second.Token != l.Token+1 {
 		t.Fatal(second.Token)

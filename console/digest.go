@@ -44,7 +44,7 @@ func digest(ctx context.Context, operator ops.Operator) (map[string]string, erro
 		breakerText += fmt.Sprint(one.Dependency, one.State, one.Calls, one.Failures, one.Behind, one.NextProbe)
 	}
 	for _, one := range redrives {
-		redriveText += fmt.Sprint(one.ID, one.State, one.Tally)
+		redriveText += fmt.Sprint(one.ID, one.State, one.Counts)
 	}
 	for _, one := range workers {
 		workerText += one.Worker

@@ -177,12 +177,12 @@ func (q *request) deadTile(n int) (tile, error) {
 
 // A redriveRow is a redrive that runs or is paused.
 type redriveRow struct {
-	ID    holdfast.ID
-	State redrive.State
-	Why   string
-	By    string
-	Tally store.RedriveCounts
-	Parts []part
+	ID     holdfast.ID
+	State  redrive.State
+	Why    string
+	By     string
+	Counts store.RedriveCounts
+	Parts  []part
 }
 
 // redriveRows returns the redrives that run or are paused, and those that stopped automatically in the last 24 hours.
@@ -194,7 +194,7 @@ func (q *request) redriveRows(all []redrive.Progress) (rows []redriveRow) {
 		if one.State == redrive.Stopped && q.now.Sub(one.EndedAt) > newWithin {
 			continue
 		}
-		t := one.Tally
+		t := one.Counts
 		rows = append(rows, redriveRow{one.ID, one.State, one.Why, one.Spec.Actor, t, []part{
 			{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.InFlight, "accent", num(t.InFlight) + " in progress"}, {t.Failed, "bad", num(t.Failed) + " failed again"},
 		}})

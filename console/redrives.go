@@ -64,7 +64,7 @@ func redrives(q *request) (page, error) {
 	shown.More = max(0, len(list)-maxRedrives)
 	for _, one := range list[:min(len(list), maxRedrives)] {
 		row := redriveLine{Progress: one, StateBadge: redriveBadge(one.State), Filter: deadLetterFilterFrom(one.Spec.Filter)}
-		row.Parts = progressParts(one.Tally, 0)
+		row.Parts = progressParts(one.Counts, 0)
 		shown.Rows = append(shown.Rows, row)
 	}
 	return page{name: "redrives", title: "Redrives", topics: []string{"redrives"}, data: shown}, nil
@@ -136,9 +136,9 @@ func oneRedrive(q *request) (page, error) {
 	shown.Pace, shown.MaxInFlight = cmp.Or(r.Spec.PerSecond, redrive.DefaultPerSecond), cmp.Or(r.Spec.InFlight, redrive.DefaultInFlight)
 	shown.Many = shown.Total >= ops.MaxCounted
 	if !r.Exhausted && !r.State.Ended() {
-		shown.Ahead = max(0, shown.Total-r.Tally.Taken-r.RefusedJobs)
+		shown.Ahead = max(0, shown.Total-r.Counts.Taken-r.RefusedJobs)
 	}
-	shown.Parts = progressParts(r.Tally, shown.Ahead)
+	shown.Parts = progressParts(r.Counts, shown.Ahead)
 	shown.Canary = canaryWords(r)
 	shown.Codes = countCodes(r.FailedAgain)
 	shown.Again = r.FailedAgain[:min(len(r.FailedAgain), maxFailedAgain)]
@@ -153,8 +153,8 @@ func oneRedrive(q *request) (page, error) {
 // checkStop compares the share of jobs that failed again with the stop limit.
 func checkStop(r ops.Redrive) stopCheck {
 	j := stopCheck{After: cmp.Or(r.Spec.StopAfter, redrive.DefaultStopAfter), Limit: cmp.Or(r.Spec.StopAbove, redrive.DefaultStopAbove)}
-	j.Failed = max(0, r.Tally.Failed-r.Since.Failed)
-	j.Ended = j.Failed + max(0, r.Tally.Complete-r.Since.Complete)
+	j.Failed = max(0, r.Counts.Failed-r.Since.Failed)
+	j.Ended = j.Failed + max(0, r.Counts.Complete-r.Since.Complete)
 	if j.Ended > 0 {
 		j.Share = float64(j.Failed) / float64(j.Ended)
 	}
@@ -183,7 +183,7 @@ func gauge(share, limit float64, tone string) template.HTML {
 
 // canaryWords returns the state of the canary in words.
 func canaryWords(r ops.Redrive) string {
-	of, ended := r.Spec.Canary, r.Tally.Taken-r.Tally.InFlight
+	of, ended := r.Spec.Canary, r.Counts.Taken-r.Counts.InFlight
 	first, goes := fmt.Sprintf("the first %d jobs", of), "go"
 	if of == 1 {
 		first, goes = "the first job", "goes"
@@ -197,7 +197,7 @@ func canaryWords(r ops.Redrive) string {
 		return "not passed: too many failures in " + first
 	case r.State.Ended():
 		return first + ", not finished"
-	case r.Tally.Taken == 0:
+	case r.Counts.Taken == 0:
 		return first + " " + goes + " first; the others wait"
 	}
 	return fmt.Sprintf("in progress: %d of the first %d ended; the others wait", min(ended, of), of)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The rooms of the records.
+// The namespaces of the records.
 const (
 	NamespaceControl = "duty"   // an Order for each duty, by its name
 	NamespaceReport  = "report" // the Reports of each worker, by its name

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	roomArtifact     = "artifact"
-	artifactSweep    = "sweep"
-	artifactInterval = 10 * time.Second
-	maxArtifacts     = 50 // marked in one store call
+	namespaceArtifact = "artifact"
+	artifactSweep     = "sweep"
+	artifactInterval  = 10 * time.Second
+	maxArtifacts      = 50 // marked in one store call
 )
 
 // A sweepLock is the body of the record that names the worker which expires artifacts at present. It expires, so a worker that dies is replaced.
@@ -66,11 +66,11 @@ func (s *artifactSweeper) due() ([]store.Artifact, error) {
 
 // acquireLock takes or extends the lock, unless another worker holds it.
 func (s *artifactSweeper) acquireLock() (lock store.Record, acquired bool, err error) {
-	records, err := s.records(roomArtifact)
+	records, err := s.records(namespaceArtifact)
 	if err != nil {
 		return lock, false, err
 	}
-	lock = store.Record{Namespace: roomArtifact, Name: artifactSweep}
+	lock = store.Record{Namespace: namespaceArtifact, Name: artifactSweep}
 	for _, r := range records {
 		if r.Name == artifactSweep {
 			lock = r

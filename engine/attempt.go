@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -79,7 +80,7 @@ func (a *attempt) age() time.Duration {
 }
 
 // Number returns the number of this attempt since the job was enqueued or manually retried, counting from 1.
-func (j *Job[A]) Number() int { return attemptNumber(j.Lease) }
+func (j *Job[A]) Number() int { return attemptNumber(&j.Lease) }
 
 func attemptNumber(l *store.Lease) int { return l.Failures + l.Crashes + l.Releases + 1 }
 
@@ -118,7 +119,20 @@ func (j *Job[A]) Resume(cursor any) (found bool, err error) {
 // SetDependency names the dependency that this attempt calls. A successful call then counts for that dependency's breaker instead of the one that the job
 // names. A handler that derives its target from the arguments should use it: then a person who enqueues or edits a job cannot make calls of one
 // dependency count for another.
-func (j *Job[A]) SetDependency(dependency string) { j.attempt.calledDependency = dependency }
+func (j *Job[A]) SetDependency(dependency string) {
+	if j.attempt != nil {
+		j.attempt.calledDependency = dependency
+	}
+}
+
+// Log returns the engine's logger with the id, kind, queue and attempt number of the job in every line.
+func (j *Job[A]) Log() *slog.Logger {
+	log := slog.Default()
+	if j.attempt != nil {
+		log = j.attempt.maker.cfg.Log
+	}
+	return log.With("job_id", j.ID.String(), "kind", j.Kind, "queue", j.Queue, "attempt", j.Number())
+}
 
 // Result stores value as the job's result if the attempt completes. If the value cannot be written as JSON or is too large, the job fails for good,
 // because another attempt would produce the same value.
@@ -126,6 +140,9 @@ func (j *Job[A]) Result(value any) {
 	body, err := json.Marshal(value)
 	if err == nil && len(body) > check.MaxArgs {
 		err = fmt.Errorf("it has %d bytes and the limit is %d; store the data elsewhere and return a reference", len(body), check.MaxArgs)
+	}
+	if j.attempt == nil {
+		return
 	}
 	j.attempt.result, j.attempt.resultErr = body, nil
 	if err != nil {
@@ -135,5 +152,8 @@ func (j *Job[A]) Result(value any) {
 
 // note writes to the store directly. If the answer is ErrLeaseLost, the handler's context ends at once.
 func (j *Job[A]) note(ctx context.Context, n store.Note) error {
+	if j.attempt == nil {
+		return n.Check()
+	}
 	return j.attempt.maker.note(ctx, j.attempt, n)
 }

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	roomBreaker = "breaker"
-	actorSystem = breaker.System
+	namespaceBreaker = "breaker"
+	actorSystem      = breaker.System
 
 	breakerInterval     = 250 * time.Millisecond // how often breakers with new calls are updated
 	breakerMaxAge       = time.Second            // how old the breaker records known here may be
 	breakerIdleInterval = 5 * time.Second        // after at most this time successful calls are saved, too
 )
 
-// breakerRecord is the body of a record of room "breaker": the state of the breaker, and what the engines made of it. It is shared by all processes and
+// breakerRecord is the body of a record of namespace "breaker": the state of the breaker, and what the engines made of it. It is shared by all processes and
 // changed by compare-and-set.
 type breakerRecord struct {
 	breaker.Snapshot
@@ -113,7 +113,7 @@ func (b *breakers) read(now bool) error {
 	if !now && time.Since(b.readAt) < age && !b.readAt.IsZero() {
 		return nil
 	}
-	records, err := b.records(roomBreaker)
+	records, err := b.records(namespaceBreaker)
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (b *breakers) next(d *dependency) (breakerRecord, []breaker.Transition, *st
 		change.Events = append(change.Events, store.Event{Subject: "breaker/" + d.name, Name: string(t.To), Actor: t.Actor, Reason: clip(t.Why, 1000)})
 	}
 	body, _ := json.Marshal(next) // this cannot fail: all numbers are finite
-	change.Records = []store.Record{{Namespace: roomBreaker, Name: d.name, Version: l.version, Body: body}}
+	change.Records = []store.Record{{Namespace: namespaceBreaker, Name: d.name, Version: l.version, Body: body}}
 	return next, moved, &change
 }
 

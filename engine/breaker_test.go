@@ -362,7 +362,7 @@ func TestJobsWaitingForASlotAreReleasedWhenABreakerOpens(t *testing.T) {
 				}
 			}
 			if job.Failures+job.Releases < job.Token {
-				t.Errorf("job %s: token %d, %d failures, %d interrupts", job.ID, job.Token, job.Failures, job.Releases)
+				t.Errorf("job %s: token %d, %d failures, %d releases", job.ID, job.Token, job.Failures, job.Releases)
 			}
 		}
 		expect(s, "failed calls", failures+late, g.starts.count()-40)

@@ -88,7 +88,7 @@ func TestJobsThatDoNotFinishWithinGraceAreReleased(t *testing.T) {
 			job := s.job(id)
 			expect(s, "state", job.State, holdfast.Queued)
 			expect(s, "failures", job.Failures, 0)
-			expect(s, "interrupts", job.Releases, 1)
+			expect(s, "releases", job.Releases, 1)
 			if obedient && !errors.Is(cause, engine.ErrStopping) {
 				t.Errorf("cause %v, want ErrStopping", cause)
 			}

@@ -21,7 +21,7 @@ type Store interface {
 	AdvanceGroups(ctx context.Context, limit int) (int, error)
 	Sequence(ctx context.Context, limit int) (int, error)
 	Purge(ctx context.Context, p store.Purge) (store.PurgeResult, error)
-	DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
+	DeleteHistory(ctx context.Context, history string, older time.Duration, limit int) (int, error)
 	Artifacts(ctx context.Context, f store.ArtifactFilter) ([]store.Artifact, error)
 }
 

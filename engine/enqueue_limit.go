@@ -14,11 +14,11 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-const roomEnqueue = "enqueue"
+const namespaceEnqueue = "enqueue"
 
 // A LimitStore reads and writes records. Every store is one.
 type LimitStore interface {
-	Records(ctx context.Context, room string) ([]store.Record, error)
+	Records(ctx context.Context, namespace string) ([]store.Record, error)
 	Apply(ctx context.Context, c store.Change) error
 }
 
@@ -46,7 +46,7 @@ func (l *Limits) policies(ctx context.Context) *policy.Set {
 	defer l.mu.Unlock()
 	if l.policyReadAt.IsZero() || time.Since(l.policyReadAt) >= policyInterval {
 		l.policyReadAt = time.Now()
-		if records, err := l.ledger.Records(ctx, roomPolicy); err == nil {
+		if records, err := l.ledger.Records(ctx, namespacePolicy); err == nil {
 			_, _ = l.policy.read(records) // engines log an invalid one
 		}
 	}
@@ -120,7 +120,7 @@ type ownerBucket struct {
 	tokens  float64 // taken from the bucket and not used yet
 }
 
-// A bucket is the body of a record of room "enqueue": how many tokens it had at that time of the store's clock.
+// A bucket is the body of a record of namespace "enqueue": how many tokens it had at that time of the store's clock.
 type bucket struct {
 	Level float64   `json:"level"`
 	At    time.Time `json:"at,omitzero"` // zero: when the record was written
@@ -195,7 +195,7 @@ func (a *ownerBucket) read(ctx context.Context, r bucketRate) error {
 		if a.known {
 			return nil
 		}
-		records, err := a.ledger.Records(ctx, roomEnqueue)
+		records, err := a.ledger.Records(ctx, namespaceEnqueue)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (a *ownerBucket) keep(ctx context.Context, b bucket, owner string) error {
 	if err != nil {
 		return err
 	}
-	record := store.Record{Namespace: roomEnqueue, Name: owner, Version: a.version, Body: body}
+	record := store.Record{Namespace: namespaceEnqueue, Name: owner, Version: a.version, Body: body}
 	if err := a.ledger.Apply(ctx, store.Change{Records: []store.Record{record}}); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func (g *groupAdvancer) run(ctx context.Context) error {
 		return nil
 	}
 	// One step may enable the next, so the step is repeated until it finds nothing to do.
-	busy, err := g.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return g.store.AdvanceGroups(ctx, maxConclude) })
+	busy, err := g.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return g.store.AdvanceGroups(ctx, maxAdvance) })
 	g.interval.runEnded(busy)
 	if busy {
 		signal(g.signals.feed)

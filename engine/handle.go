@@ -12,11 +12,14 @@ import (
 
 // A Job is what a handler works on: the lease with the facts of the job, its arguments decoded into A, and methods that write progress, checkpoints and
 // the result to the store. What they write takes effect only while the lease is held.
+//
+// A Job that a test makes itself, such as &engine.Job[A]{Args: args}, has no attempt: its methods validate what they are given and write nothing. Package
+// holdfasttest runs a handler with everything that it needs, and returns what it wrote.
 type Job[A any] struct {
-	*store.Lease
+	store.Lease
 	Args A
 
-	attempt *attempt
+	attempt *attempt // nil in a Job that a test made
 }
 
 // A Raw job carries its arguments as they were enqueued. Middleware receives jobs in this form.
@@ -38,21 +41,25 @@ func (u *unreadable) Unwrap() error { return u.cause }
 func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, options ...KindOptions) {
 	name := kindOf[A]()
 	if work == nil {
-		e.registry.register(name, nil, options)
+		e.registry.register(name, nil, nil, options)
 		return
 	}
-	e.registry.register(name, func(ctx context.Context, raw *Raw) error {
-		job := Job[A]{Lease: raw.Lease, attempt: raw.attempt}
-		if err := json.Unmarshal(raw.Args, &job.Args); err != nil {
+	decoded := func(ctx context.Context, lease *store.Lease, args json.RawMessage, a *attempt) error {
+		job := Job[A]{Lease: *lease, attempt: a}
+		if err := json.Unmarshal(args, &job.Args); err != nil {
 			return &unreadable{fmt.Errorf("the arguments of %q cannot be decoded: %w", name, err)}
 		}
 		return work(ctx, &job)
-	}, options)
+	}
+	e.registry.register(name,
+		func(ctx context.Context, raw *Raw) error { return decoded(ctx, &raw.Lease, raw.Args, raw.attempt) },
+		func(ctx context.Context, a *attempt) error { return decoded(ctx, a.lease, a.lease.Args, a) },
+		options)
 }
 
 // HandleRaw registers a handler for a kind by name, for arguments that no Go type describes. Otherwise it is like Handle.
 func HandleRaw(e *Engine, name string, work Handler, options ...KindOptions) {
-	e.registry.register(name, work, options)
+	e.registry.register(name, work, nil, options)
 }
 
 // kindOf returns the kind that A names. Kind is called on a zero value; for a pointer type, on a pointer to a zero value.

@@ -9,16 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/leaktest"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // note is a handler of notes.
 type note = func(context.Context, *engine.Job[Note]) error

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	roomShare   = "share"
-	actorPolicy = "policy"
+	namespaceShare = "share"
+	actorPolicy    = "policy"
 )
 
 // follow follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
@@ -21,7 +21,7 @@ func (p *policies) follow(ctx context.Context) error {
 	if err := p.syncCodes(); err != nil {
 		return err
 	}
-	records, err := p.records(roomPolicy)
+	records, err := p.records(namespacePolicy)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func sameHold(is, want *store.Hold, now time.Time) bool {
 	return !is.Until.IsZero() && off > -2*time.Second && off < 2*time.Second
 }
 
-// A weight is the body of a record of room "share".
+// A weight is the body of a record of namespace "share".
 type weight struct {
 	Weight float64 `json:"weight"`
 	Actor  string  `json:"actor,omitempty"`
@@ -139,7 +139,7 @@ func (p *policies) keepShares(set *policy.Set) error {
 	if p.hasNoPolicy(set) {
 		return nil
 	}
-	records, err := p.records(roomShare)
+	records, err := p.records(namespaceShare)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (p *policies) keepShares(set *policy.Set) error {
 	}
 	for _, owner := range sortedKeys(shares) {
 		body, _ := json.Marshal(weight{shares[owner], actorPolicy})
-		c.Records = append(c.Records, store.Record{Namespace: roomShare, Name: owner, Body: body})
+		c.Records = append(c.Records, store.Record{Namespace: namespaceShare, Name: owner, Body: body})
 	}
 	if len(c.Records) == 0 {
 		return nil

@@ -135,7 +135,7 @@ func TestAClaimWhoseAnswerIsLostChargesNoCrash(t *testing.T) {
 		w := s.startWorkerOn(s.faulty, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "crashes", job.Crashes, 0)
-		expect(s, "interrupts", job.Releases, 1)
+		expect(s, "releases", job.Releases, 1)
 		w.stop()
 	})
 }

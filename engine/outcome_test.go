@@ -205,7 +205,7 @@ func TestASnoozeCostsNothing(t *testing.T) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "failures", job.Failures, 0)
-		expect(s, "interrupts", job.Releases, 5)
+		expect(s, "releases", job.Releases, 5)
 		if took := runs.at[5].Sub(runs.at[0]); took < 5*time.Minute || took > 5*time.Minute+5*time.Second {
 			t.Errorf("five snoozes of a minute took %v", took)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-const roomBudget = "budget"
+const namespaceBudget = "budget"
 
 // ownerBudgets keep the retries of owners within the budgets that the policy gives them, across all processes. It is safe for concurrent use.
 type ownerBudgets struct {
@@ -24,7 +24,7 @@ type ownerBudgets struct {
 	accounts accounts
 }
 
-// An account is the body of a record of room "budget": what an owner's attempts have used up.
+// An account is the body of a record of namespace "budget": what an owner's attempts have used up.
 type account struct {
 	Day       string  `json:"day"`
 	Retries   int     `json:"retries"`
@@ -155,7 +155,7 @@ func (b *ownerBudgets) chargeOwner(owner string, one spend, refuseIfUsedUp bool)
 	defer s.mu.Unlock()
 	for range 16 {
 		if s.known == nil {
-			records, err := b.records(roomBudget)
+			records, err := b.records(namespaceBudget)
 			if err != nil {
 				return "", err
 			}
@@ -166,7 +166,7 @@ func (b *ownerBudgets) chargeOwner(owner string, one spend, refuseIfUsedUp bool)
 		}
 		var c store.Change
 		r := s.known[owner]
-		r.Namespace, r.Name = roomBudget, owner
+		r.Namespace, r.Name = namespaceBudget, owner
 		if c, refusal, err = accountChange(r, limit, one, b.clock.now(), refuseIfUsedUp); err != nil || refusal != "" {
 			return refusal, err
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	roomPolicy     = "policy"
-	policyCurrent  = "current"
-	policyInterval = 2 * time.Second
+	namespacePolicy = "policy"
+	policyCurrent   = "current"
+	policyInterval  = 2 * time.Second
 )
 
 // policies are the policy in force and what this process makes of it: the rules by which attempts are decided, the configuration of dependencies, and

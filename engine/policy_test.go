@@ -219,14 +219,14 @@ func TestAMissedStartDeadlineIsReportedOnce(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		var mu sync.Mutex
 		told := map[holdfast.ID]int{}
-		breached := func(_ context.Context, id holdfast.ID) {
+		missed := func(_ context.Context, id holdfast.ID) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[id]++
 		}
 		var runs starts
 		for range 2 {
-			s.startWorker(engine.Config{OnDeadlineMissed: breached}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
+			s.startWorker(engine.Config{OnDeadlineMissed: missed}, handleNotes(failing(&runs), engine.KindOptions{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
 		}
 		id := s.enqueue()
 		kept := s.enqueue(func(d *holdfast.Draft) { d.RetryWithin = time.Hour })

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	roomRedrive     = "redrive"
-	redriveInterval = time.Second
-	redrivePage     = 200 // dead letters in one query
+	namespaceRedrive = "redrive"
+	redriveInterval  = time.Second
+	redrivePage      = 200 // dead letters in one query
 )
 
 // A redriver carries out redrives: it queues the dead letters that a person selected, step by step.
@@ -24,7 +24,7 @@ type redriver struct{ *core }
 // run advances every running redrive by one step. Every process may do it; compare-and-set decides which one does. If that process is killed in the middle of a
 // step, the next one carries out what was planned.
 func (d *redriver) run(context.Context) error {
-	records, err := d.records(roomRedrive)
+	records, err := d.records(namespaceRedrive)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestARedriveSendsACanaryFirstAndThenTheRestAtItsPace(t *testing.T) {
 		p := s.waitForRedrive(id, redrive.Done)
 		expect(s, "complete", s.countJobs(holdfast.Complete), 300)
 		expect(s, "handlers that ran", runs.count()-before, 300)
-		expect(s, "tally", p.Tally.Complete, 300)
+		expect(s, "counts", p.Counts.Complete, 300)
 		if took := time.Since(began); took < 27*time.Second || took > 60*time.Second {
 			t.Errorf("300 jobs at 10 a second took %v", took)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,7 +37,7 @@ func newRegistry(c *core, deps *dependencies, rules failure.Rules) *registry {
 // kind is a registered handler with everything that an attempt needs, computed once.
 type kind struct {
 	name      string
-	handler   Handler
+	call      func(ctx context.Context, a *attempt) error // calls the handler, through Config.Middleware
 	timeout   time.Duration
 	deadlines sharedDeadlines
 	rules     failure.Rules
@@ -72,8 +73,9 @@ func (r *registry) cancelDeadlines() {
 	}
 }
 
-// register adds a kind, or records why it is refused.
-func (r *registry) register(name string, work Handler, options []KindOptions) {
+// register adds a kind, or records why it is refused. direct does what work does without a Raw job between attempt and handler, which saves a copy of the
+// lease; it is nil if there is no such way.
+func (r *registry) register(name string, work Handler, direct func(context.Context, *attempt) error, options []KindOptions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started {
@@ -87,12 +89,17 @@ func (r *registry) register(name string, work Handler, options []KindOptions) {
 	if len(options) == 1 {
 		given = options[0]
 	}
-	k := &kind{name: name, handler: work, timeout: orElse(given.Timeout, r.cfg.Timeout), rules: r.rulesOf(given)}
 	for i := len(r.cfg.Middleware) - 1; i >= 0; i-- {
-		k.handler = r.cfg.Middleware[i](k.handler)
-		if k.handler == nil {
+		work = r.cfg.Middleware[i](work)
+		if work == nil {
 			r.problems = append(r.problems, refuse(true, "kind %q: Middleware[%d] returned nil; return a handler that calls next", name, i))
 			return
+		}
+	}
+	k := &kind{name: name, call: direct, timeout: orElse(given.Timeout, r.cfg.Timeout), rules: r.rulesOf(given)}
+	if direct == nil || len(r.cfg.Middleware) > 0 {
+		k.call = func(ctx context.Context, a *attempt) error {
+			return work(ctx, &Raw{Lease: *a.lease, Args: a.lease.Args, attempt: a})
 		}
 	}
 	if given.Dependency != "" {

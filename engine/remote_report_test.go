@@ -171,7 +171,7 @@ func TestAReportedSnoozeIsFree(t *testing.T) {
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "failures", job.Failures, 0)
-		expect(s, "interrupts", job.Releases, 1)
+		expect(s, "releases", job.Releases, 1)
 		expect(s, "next in", job.DueAt.Sub(job.AsOf).Round(time.Second), time.Minute)
 	})
 }
@@ -210,11 +210,11 @@ func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
 // slowRecordsStore is a store that answers slowly when the policy is read.
 type slowRecordsStore struct{ store.Store }
 
-func (u slowRecordsStore) Records(ctx context.Context, room string) ([]store.Record, error) {
-	if room == "policy" {
+func (u slowRecordsStore) Records(ctx context.Context, namespace string) ([]store.Record, error) {
+	if namespace == "policy" {
 		time.Sleep(3 * time.Second)
 	}
-	return u.Store.Records(ctx, room)
+	return u.Store.Records(ctx, namespace)
 }
 
 func TestReportsAreDecidedByTheAppliedPolicyAlsoRightAfterTheStart(t *testing.T) {

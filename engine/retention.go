@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	roomRetention     = "retention"
-	retentionRules    = "rules"
-	retentionInterval = time.Second
-	retentionScan     = 1000
-	retentionRest     = time.Minute // between two passes, and between two cleanings of the shelves
+	namespaceRetention = "retention"
+	retentionRules     = "rules"
+	retentionInterval  = time.Second
+	retentionScan      = 1000
+	retentionRest      = time.Minute // between two passes, and between two deletions of old history
 )
 
 // DefaultRetention keeps complete and cancelled jobs for a week, and dead letters for ever.
@@ -33,7 +33,7 @@ type retentionPass struct {
 	deleting         bool           // this pass also deletes dead letters, by the rules that have warned
 	spared           map[string]int // how many dead letters were spared, by rule
 	lastEnd          time.Time      // when the last pass ended
-	shelvesCleanedAt time.Time      // when the shelves were last cleaned
+	historyCleanedAt time.Time      // when old history was last deleted
 }
 
 // retention purges ended jobs and old history. Only its duty uses it.
@@ -48,16 +48,16 @@ type retention struct {
 func (t *retention) run(ctx context.Context) error {
 	requested := t.duties.control("retention").requested.Load()
 	p := &t.pass
-	if requested || p.shelvesCleanedAt.IsZero() || time.Since(p.shelvesCleanedAt) >= retentionRest {
-		p.shelvesCleanedAt = time.Now()
-		if err := t.cleanShelves(ctx); err != nil {
+	if requested || p.historyCleanedAt.IsZero() || time.Since(p.historyCleanedAt) >= retentionRest {
+		p.historyCleanedAt = time.Now()
+		if err := t.deleteOldHistory(ctx); err != nil {
 			return err
 		}
 	}
 	if !requested && !p.lastEnd.IsZero() && time.Since(p.lastEnd) < retentionRest {
 		return nil
 	}
-	records, err := t.records(roomRetention)
+	records, err := t.records(namespaceRetention)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (t *retention) run(ctx context.Context) error {
 		return err
 	}
 	if !slices.Equal(rules, p.rules) {
-		t.pass = retentionPass{rules: rules, shelvesCleanedAt: p.shelvesCleanedAt}
+		t.pass = retentionPass{rules: rules, historyCleanedAt: p.historyCleanedAt}
 	}
 	if !slices.ContainsFunc(rules, func(r store.RetentionRule) bool { return r.For >= 0 }) {
 		return nil // every rule keeps for ever
@@ -96,7 +96,7 @@ func (c *Config) retentionRules(records []store.Record) ([]store.RetentionRule, 
 }
 
 // Purge returns p with the rules by which an engine with this Config purges: those applied to the store, or else those of the Config, without dead letters of rules
-// that have not warned long enough. The rules in p are ignored. records are those of the room "retention". A server calls it for remote workers, so that they
+// that have not warned long enough. The rules in p are ignored. records are those of the namespace "retention". A server calls it for remote workers, so that they
 // cannot choose what is purged.
 func (c Config) Purge(p store.Purge, records []store.Record) (store.Purge, error) {
 	c.setDefaults()
@@ -114,10 +114,10 @@ func (c Config) Purge(p store.Purge, records []store.Record) (store.Purge, error
 	return p, nil
 }
 
-// HistoryAge returns how long this Config keeps the entries of a shelf; store.Forever means for ever.
-func (c Config) HistoryAge(shelf string) time.Duration {
+// HistoryAge returns how long this Config keeps a history (store.HistoryFeed and so on); store.Forever means for ever.
+func (c Config) HistoryAge(history string) time.Duration {
 	c.setDefaults()
-	switch shelf {
+	switch history {
 	case store.HistoryFeed:
 		return c.KeepFeed
 	case store.HistoryCounts:
@@ -180,18 +180,18 @@ func protectUnwarned(rules []store.RetentionRule, mayDelete map[string]bool) []s
 	return all
 }
 
-// cleanShelves deletes the old entries of each shelf: the feed, stories, counts and tombstones.
-func (t *retention) cleanShelves(ctx context.Context) error {
-	for _, shelf := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
-		keep := t.cfg.HistoryAge(shelf)
+// deleteOldHistory deletes old history: the feed, stories, counts and tombstones.
+func (t *retention) deleteOldHistory(ctx context.Context) error {
+	for _, history := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
+		keep := t.cfg.HistoryAge(history)
 		if keep == store.Forever {
 			continue
 		}
 		_, err := t.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) {
-			return t.store.DeleteHistory(ctx, shelf, keep, retentionScan)
+			return t.store.DeleteHistory(ctx, history, keep, retentionScan)
 		})
 		if err != nil {
-			return fmt.Errorf("old entries of the %s could not be deleted: %w", shelf, err)
+			return fmt.Errorf("old entries of the %s could not be deleted: %w", history, err)
 		}
 	}
 	return nil

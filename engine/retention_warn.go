@@ -80,12 +80,12 @@ func (t *retention) keepWarning(r store.Record, rule store.RetentionRule, count 
 	if err != nil {
 		return err
 	}
-	r.Namespace, r.Name, r.Body = roomRetention, warnedPrefix+rule.Name, body
+	r.Namespace, r.Name, r.Body = namespaceRetention, warnedPrefix+rule.Name, body
 	reason := fmt.Sprintf("rule %s will delete dead letters from %s on, %d so far: redrive or discard them before, or change the rule",
 		rule.Name, w.Until.Format(time.RFC3339), count)
 	err = t.keepChange(store.Change{
 		Records: []store.Record{r},
-		Events:  []store.Event{{Subject: roomRetention, Name: "warning", Actor: actorSystem, Reason: reason}},
+		Events:  []store.Event{{Subject: namespaceRetention, Name: "warning", Actor: actorSystem, Reason: reason}},
 	})
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (r *runner) work(a *attempt) (o failure.Outcome) {
 			o = failure.Outcome{Event: failure.Panicked, Err: thrownError(thrown), Stack: string(debug.Stack())}
 		}
 	}()
-	err := a.kind.handler(ctx, &Raw{Lease: a.lease, Args: a.lease.Args, attempt: a})
+	err := a.kind.call(ctx, a)
 	if err == nil {
 		err = a.resultErr
 	}

@@ -31,7 +31,7 @@ type scheduler struct {
 // run enqueues the jobs of slots that are due. Every process may do it: the jobs of a slot and the record that the slot is done are written
 // together, by compare-and-set, so a process that comes later gets a conflict and enqueues nothing.
 func (d *scheduler) run(context.Context) error {
-	records, err := d.records(schedule.Room)
+	records, err := d.records(schedule.Namespace)
 	if err != nil {
 		return err
 	}

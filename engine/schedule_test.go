@@ -16,13 +16,13 @@ import (
 )
 
 // writeRecord writes a record, whatever its version is.
-func (s *harness) writeRecord(room, name string, body any) {
+func (s *harness) writeRecord(namespace, name string, body any) {
 	s.Helper()
-	records, err := s.store.Records(context.Background(), room)
+	records, err := s.store.Records(context.Background(), namespace)
 	if err != nil {
 		s.Fatal(err)
 	}
-	r := store.Record{Namespace: room, Name: name}
+	r := store.Record{Namespace: namespace, Name: name}
 	for _, known := range records {
 		if known.Name == name {
 			r = known
@@ -45,12 +45,12 @@ func (s *harness) setSchedule(plan schedule.Schedule) {
 	if err := plan.Prepare(time.Now()); err != nil {
 		s.Fatal(err)
 	}
-	s.writeRecord(schedule.Room, plan.Name, plan)
+	s.writeRecord(schedule.Namespace, plan.Name, plan)
 }
 
 func (s *harness) schedule() (plan schedule.Schedule) {
 	s.Helper()
-	records, err := s.store.Records(context.Background(), schedule.Room)
+	records, err := s.store.Records(context.Background(), schedule.Namespace)
 	if err != nil || len(records) != 1 {
 		s.Fatalf("%d schedules, %v", len(records), err)
 	}
@@ -161,7 +161,7 @@ func TestAScheduleThatIsForgottenAndMadeAgainDoesNotRunASlotTwice(t *testing.T) 
 		plan := schedule.Schedule{Cron: "* * * * *", Missed: schedule.All, CreatedAt: time.Now()}
 		s.setSchedule(plan)
 		time.Sleep(125 * time.Second)
-		s.writeRecord(schedule.Room, "report", nil)
+		s.writeRecord(schedule.Namespace, "report", nil)
 		s.setSchedule(plan)
 		time.Sleep(time.Minute)
 		expectSlots(s, "2000-01-01T00:01:00Z", "2000-01-01T00:02:00Z", "2000-01-01T00:03:00Z")
@@ -193,7 +193,7 @@ func TestARequestedRunOfAScheduleIsMadeOnceAndATimedPauseEnds(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		plan := s.schedule()
 		plan.RunNow, plan.Paused, plan.PausedUntil, plan.Actor = 1, true, time.Now().Add(140*time.Second), "ada"
-		s.writeRecord(schedule.Room, "report", plan)
+		s.writeRecord(schedule.Namespace, "report", plan)
 		time.Sleep(5 * time.Second)
 		expect(s, "jobs", len(s.slots()), 1)
 		time.Sleep(170 * time.Second)
@@ -211,8 +211,8 @@ func TestAnUnreadableScheduleDoesNotDelayTheOthers(t *testing.T) {
 		var complaints atomic.Int64
 		s.startWorker(engine.Config{Log: counting(&complaints)}, noted)
 		s.setSchedule(schedule.Schedule{Every: time.Minute})
-		s.writeRecord(schedule.Room, "bad", map[string]any{"cron": 5})
-		s.writeRecord(schedule.Room, "worse", map[string]any{"cron": "TZ=Nowhere 0 * * * *"})
+		s.writeRecord(schedule.Namespace, "bad", map[string]any{"cron": 5})
+		s.writeRecord(schedule.Namespace, "worse", map[string]any{"cron": "TZ=Nowhere 0 * * * *"})
 		time.Sleep(90 * time.Second)
 		expectSlots(s, "2000-01-01T00:01:00Z")
 		if complaints.Load() == 0 {

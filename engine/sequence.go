@@ -7,7 +7,7 @@ import (
 
 const (
 	maxSequence = 1000 // pages of events in one call
-	maxConclude = 1000 // events in one call
+	maxAdvance  = 1000 // events in one call
 
 	// liveInterval is how soon events appear in the feed and groups are settled while there are events. An idle engine checks less often, at up to
 	// idleInterval.

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// maxBreach limits how many missed deadlines one store call returns.
-const maxBreach = 100
+// maxMissedDeadlines limits how many missed deadlines one store call returns.
+const maxMissedDeadlines = 100
 
 // startDeadlines remembers until when a start deadline that this process has set may be missed. The duty "deadline" asks the store only until then, and
 // otherwise rarely. A verdict may give a job a deadline (Verdict.StartWithin) by which its next attempt must start.
@@ -47,7 +47,7 @@ func (d *startDeadlines) run(ctx context.Context) error {
 		for _, id := range found {
 			d.announce(id)
 		}
-		if len(found) < maxBreach {
+		if len(found) < maxMissedDeadlines {
 			return nil
 		}
 	}
@@ -57,13 +57,13 @@ func (d *startDeadlines) run(ctx context.Context) error {
 func (d *startDeadlines) missed() ([]holdfast.ID, error) {
 	ctx, done := d.storeContext(d.cfg.Lease)
 	defer done()
-	return d.store.MissedDeadlines(ctx, maxBreach)
+	return d.store.MissedDeadlines(ctx, maxMissedDeadlines)
 }
 
 // announce logs a missed deadline and calls Config.OnDeadlineMissed. The store returns each missed deadline to one caller only.
 func (d *startDeadlines) announce(id holdfast.ID) {
-	d.cfg.Log.Warn("job missed its start deadline", "event", "breach", "job_id", id.String())
+	d.cfg.Log.Warn("job missed its start deadline", "event", "deadline_missed", "job_id", id.String())
 	if d.cfg.OnDeadlineMissed != nil {
-		d.announcer.queue("breached", func(ctx context.Context) { d.cfg.OnDeadlineMissed(ctx, id) })
+		d.announcer.queue("deadline missed", func(ctx context.Context) { d.cfg.OnDeadlineMissed(ctx, id) })
 	}
 }

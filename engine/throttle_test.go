@@ -47,7 +47,7 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 		}
 		synctest.Wait()
 		expect(s, "state", job.State, holdfast.Complete)
-		expect(s, "failures, crashes and interrupts", [3]int{job.Failures, job.Crashes, job.Releases}, [3]int{0, 0, 10})
+		expect(s, "failures, crashes and releases", [3]int{job.Failures, job.Crashes, job.Releases}, [3]int{0, 0, 10})
 		attempts := s.attempts(id)
 		expect(s, "attempts on record", len(attempts), 10)
 		expect(s, "why", attempts[0].Why, "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent")
@@ -111,7 +111,7 @@ kinds: {note: {cost: 1}}`
 		}))
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		job := s.waitForState(id, holdfast.Complete)
-		expect(s, "failures and interrupts", [2]int{job.Failures, job.Releases}, [2]int{1, 19})
+		expect(s, "failures and releases", [2]int{job.Failures, job.Releases}, [2]int{1, 19})
 		s.waitUntil("the account is written", func() bool { return len(s.accounts()) == 1 })
 		var account struct {
 			Retries int

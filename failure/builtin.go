@@ -89,7 +89,7 @@ var builtin = rows(
 	row{"NETWORK_ERROR", "network", retryable, BlameDependency, 502, "A service could not be reached.", "Check name resolution, routes and firewalls, and that the service listens."},
 	row{"RATE_LIMITED", "throttled", retryable, BlameDependency, 503, "A service limited our request rate.", "Lower the concurrency of this kind, or ask for a larger quota."},
 	row{"DEPENDENCY_DOWN", "dependency", retryable, BlameDependency, 503, "A service is not available.", "Check the service's health; pause the queue if the outage lasts."},
-	row{"HTTP_TIMEOUT", "timeout", retryable, BlameDependency, 504, "A service took too long to answer.", "Check the service's load and at the time limit of the call."},
+	row{"HTTP_TIMEOUT", "timeout", retryable, BlameDependency, 504, "A service took too long to answer.", "Check the service's load and the time limit of the call."},
 	row{"HTTP_4XX", "input", final, BlameUs, 502, "A service refused our request.", "Read the status and the detail; the request must change."},
 	row{"HTTP_5XX", "dependency", retryable, BlameDependency, 502, "A service answered with a server error.", "Check the service's health and log."},
 	row{"DOWNLOAD_BAD_URL", "input", final, BlameUser, 400, "The address to download from is not valid.", "Correct the address and enqueue the job again."},
@@ -99,7 +99,7 @@ var builtin = rows(
 	row{"DOWNLOAD_HTTP_5XX", "dependency", retryable, BlameDependency, 502, "The source of the download answered with a server error.", "Wait for the source to recover, then retry the failed jobs."},
 	row{"DOWNLOAD_PROXY_EXHAUSTED", "network", retryable, BlameDependency, 502, "No proxy could fetch the download.", "Check the health of the proxies; add some or replace them."},
 	row{"UPLOAD_S3_ERROR", "storage", retryable, BlameDependency, 502, "The result could not be stored.", "Check the object store's health."},
-	row{"UPLOAD_TIMEOUT", "timeout", retryable, BlameDependency, 504, "Storing the result took too long.", "Check the object store's load and at the time limit of an upload."},
+	row{"UPLOAD_TIMEOUT", "timeout", retryable, BlameDependency, 504, "Storing the result took too long.", "Check the object store's load and the time limit of an upload."},
 	row{"UPLOAD_DENIED", "auth", final, BlameUs, 502, "The object store did not accept the result.", "Check the bucket's name and the rights of the account we use there."},
 
 	// Storage and programs of our own.

@@ -249,7 +249,7 @@ func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 		job.MaxAttempts = rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "max attempts")
 		job.RetryWithin, job.Dependency = span("within"), rapid.SampledFrom([]string{"", "gw"}).Draw(t, "own dependency")
 		rules := Rules{SuccessRates: anySuccessRates(t), Policy: Policy{
-			RetryWithin: span("retry within"), Learned: rapid.Bool().Draw(t, "learned"), Hopeless: rapid.Float64().Draw(t, "hopeless"),
+			RetryWithin: span("retry within"), Learned: rapid.Bool().Draw(t, "learned"), MinSuccessRate: rapid.Float64().Draw(t, "min_success_rate"),
 			MaxAttempts: rapid.IntRange(-1, 5).Draw(t, "attempts"), MaxCrashes: rapid.IntRange(-1, 5).Draw(t, "max crashes"),
 			GiveUpAfter: span("give up"), RetryAfterCap: span("retry after cap"), Backoff: Fixed(span("backoff")), CrashBackoff: Fixed(span("crash")),
 		}}

@@ -42,9 +42,9 @@ type Policy struct {
 	GroupBenign *bool
 	// Learned gives up early when experience shows that another attempt is unlikely to succeed; see Rules.SuccessRates.
 	Learned bool
-	// Hopeless is the share of retries that must succeed, at the optimistic end of the estimate, for another retry to be
+	// MinSuccessRate is the share of retries that must succeed, at the optimistic end of the estimate, for another retry to be
 	// made; 0.02 when zero.
-	Hopeless float64
+	MinSuccessRate float64
 	// Codes are exceptions for single codes, by name.
 	Codes map[string]Override
 }
@@ -95,8 +95,8 @@ func (r Rules) Check() error {
 		refuseSpan("GiveUpAfter", p.GiveUpAfter), refuseSpan("RetryAfterCap", p.RetryAfterCap),
 		refuseSpan("RetryWithin", p.RetryWithin), refuseThrottle("Throttle", p.Throttle),
 	}
-	if !(p.Hopeless >= 0 && p.Hopeless < 1) {
-		problems = append(problems, fmt.Errorf("Policy.Hopeless is %v: give a share above 0 and below 1, or 0 for the default", p.Hopeless))
+	if !(p.MinSuccessRate >= 0 && p.MinSuccessRate < 1) {
+		problems = append(problems, fmt.Errorf("Policy.MinSuccessRate is %v: give a share above 0 and below 1, or 0 for the default", p.MinSuccessRate))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Codes)) {
 		if _, ok := r.Taxonomy.Code(name); !ok {

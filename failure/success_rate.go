@@ -12,9 +12,9 @@ type SuccessRate struct {
 }
 
 const (
-	defaultHopeless = 0.02
-	enoughTries     = 50
-	promising       = 0.5
+	defaultMinSuccessRate = 0.02
+	enoughTries           = 50
+	promising             = 0.5
 )
 
 // hope returns the experience with retries after the n-th failure with this code. The successes of later retries are
@@ -41,9 +41,9 @@ func (r Rules) hope(code string, n int) (h SuccessRate, known bool) {
 // earlyStop says why a retry is not worth making; empty: it is, or that is not known.
 func (r Rules) earlyStop(code string, n int) string {
 	h, known := r.hope(code, n)
-	limit := r.Policy.Hopeless
+	limit := r.Policy.MinSuccessRate
 	if !(limit > 0 && limit < 1) {
-		limit = defaultHopeless
+		limit = defaultMinSuccessRate
 	}
 	if _, high := h.bounds(); !known || high >= limit {
 		return ""

@@ -34,8 +34,8 @@ func TestALearnedPolicyGivesUpEarlyOnlyWhenExperienceIsClear(t *testing.T) {
 		{"of another number", policy, map[int]SuccessRate{2: {400, 1}}, holdfast.Queued, "exponential backoff"},
 		{"it helps later", policy, map[int]SuccessRate{1: {400, 0}, 2: {390, 0}, 3: {380, 200}}, holdfast.Queued, "exponential backoff"},
 		{"it helped only before", policy, map[int]SuccessRate{0: {400, 399}, 1: {400, 0}}, holdfast.Failed, "gave up early"},
-		{"not even one in five", Policy{MaxAttempts: 10, Learned: true, Hopeless: 0.2}, map[int]SuccessRate{1: {400, 40}}, holdfast.Failed, "only 40 of 400 such retries succeeded"},
-		{"a hopelessness that makes no sense", Policy{MaxAttempts: 10, Learned: true, Hopeless: math.NaN()}, map[int]SuccessRate{1: {400, 40}}, holdfast.Queued, "exponential backoff"},
+		{"not even one in five", Policy{MaxAttempts: 10, Learned: true, MinSuccessRate: 0.2}, map[int]SuccessRate{1: {400, 40}}, holdfast.Failed, "only 40 of 400 such retries succeeded"},
+		{"a rate that makes no sense", Policy{MaxAttempts: 10, Learned: true, MinSuccessRate: math.NaN()}, map[int]SuccessRate{1: {400, 40}}, holdfast.Queued, "exponential backoff"},
 		{"promising", policy, map[int]SuccessRate{1: {500, 430}}, holdfast.Queued, "by exponential backoff; 430 of 500 such retries succeeded"},
 	}
 	for _, c := range cases {

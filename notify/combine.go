@@ -10,8 +10,8 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// bucketRoom is the room of the records with the buckets of targets.
-const bucketRoom = "mailbox"
+// namespaceBucket is the namespace of the records with the buckets of targets.
+const namespaceBucket = "mailbox"
 
 // A bucket is a token bucket that limits the deliveries to one target. At is a time of the store's clock.
 type bucket struct {
@@ -73,7 +73,7 @@ func (t *relayRound) combine(ctx context.Context, s *subscriptionRun) error {
 // bucketRecord returns the record of a target's bucket as it is after one more delivery, and whether one is allowed now.
 func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (store.Record, bool, error) {
 	if t.buckets == nil {
-		records, err := t.store.Records(ctx, bucketRoom)
+		records, err := t.store.Records(ctx, namespaceBucket)
 		if err != nil {
 			return store.Record{}, false, err
 		}
@@ -86,7 +86,7 @@ func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (stor
 	name := hex.EncodeToString(sum[:16])
 	r, known := t.buckets[name]
 	if !known {
-		r = store.Record{Namespace: bucketRoom, Name: name}
+		r = store.Record{Namespace: namespaceBucket, Name: name}
 	}
 	var b bucket
 	if json.Unmarshal(r.Body, &b) != nil {

@@ -13,10 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/leaktest"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/store"
@@ -24,7 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A scene is an SQLite store in a synctest bubble.
 type scene struct {

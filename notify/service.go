@@ -130,13 +130,39 @@ func (s *Service) Stop(ctx context.Context) error { return s.engine.Stop(ctx) }
 // Worker is the worker name under which the service holds deliveries.
 func (s *Service) Worker() string { return s.engine.Worker() }
 
-// Check refuses a subscription that this service cannot deliver. Package ops calls it before a subscription is stored.
+// Check refuses a subscription that this service cannot deliver, also one whose secrets it cannot find or use. Package ops calls it before a subscription is stored
+// (ops.Config.CheckSubscription).
 func (s *Service) Check(sub subscription.Subscription) error {
 	sink := s.cfg.Sinks[sub.Sink]
 	if sink == nil {
 		return refuse(true, "unknown sink %.60q: this service has %s", sub.Sink, slices.Sorted(maps.Keys(s.cfg.Sinks)))
 	}
-	return sink.Check(sub)
+	return errors.Join(sink.Check(sub), s.CheckSecrets(sub))
+}
+
+// A secretChecker is a sink that can tell whether it can use a secret.
+type secretChecker interface {
+	CheckSecret(secret string) error
+}
+
+// CheckSecrets refuses a subscription whose secrets this service cannot find or use. It says nothing about a sink that this service does not have: another process may
+// have it. No error contains a part of a secret.
+func (s *Service) CheckSecrets(sub subscription.Subscription) error {
+	sink := s.cfg.Sinks[sub.Sink]
+	if sink == nil {
+		return nil
+	}
+	var problems []error
+	for _, name := range sub.Secrets {
+		secret, err := s.cfg.Secret(name)
+		if checker, ok := sink.(secretChecker); ok && err == nil {
+			err = checker.CheckSecret(secret)
+		}
+		if err != nil {
+			problems = append(problems, refuse(true, "the secret %.60q: %v", name, err))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // refuse is ErrInvalid with a message if bad is true.

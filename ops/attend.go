@@ -41,8 +41,8 @@ func worksOn(w store.WorkerInfo, queue string) bool {
 }
 
 const (
-	roomAttendance   = "attendance"
-	recordUnattended = "unattended"
+	namespaceAttendance = "attendance"
+	recordUnattended    = "unattended"
 	// unattendedFor is how long a kind is without a worker before that is an event, because workers stop for a moment
 	// during a deployment.
 	unattendedFor = time.Minute
@@ -62,11 +62,11 @@ func (s *Service) Attend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	records, err := s.store.Records(ctx, roomAttendance)
+	records, err := s.store.Records(ctx, namespaceAttendance)
 	if err != nil {
 		return err
 	}
-	r := store.Record{Namespace: roomAttendance, Name: recordUnattended}
+	r := store.Record{Namespace: namespaceAttendance, Name: recordUnattended}
 	var known []Unattended
 	for _, one := range records {
 		if one.Name == recordUnattended {

@@ -72,7 +72,7 @@ func TestAttendWritesItsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	attend()
-	records, err := jobs.Records(ctx, roomAttendance)
+	records, err := jobs.Records(ctx, namespaceAttendance)
 	var known []Unattended
 	if err != nil || len(records) != 1 || json.Unmarshal(records[0].Body, &known) != nil || len(known) != 1 {
 		t.Fatalf("%v %v %v", records, known, err)

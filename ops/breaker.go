@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-const breakerRoom = "breaker"
+const namespaceBreaker = "breaker"
 
 // A Breaker is the state of one dependency's breaker, and what it lets through.
 type Breaker struct {
@@ -44,7 +44,7 @@ type Breaker struct {
 
 // Breakers returns every dependency that workers declared or that has a breaker, by name.
 func (s *Service) Breakers(ctx context.Context) ([]Breaker, error) {
-	records, err := s.store.Records(ctx, breakerRoom)
+	records, err := s.store.Records(ctx, namespaceBreaker)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Service) declared(ctx context.Context) (map[string][]string, error) {
 
 // circuit reads a dependency's circuit; nil if no call of it has been recorded.
 func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Snapshot, error) {
-	r, err := s.readRecord(ctx, breakerRoom, dependency)
+	r, err := s.readRecord(ctx, namespaceBreaker, dependency)
 	if err != nil || r.Version == 0 {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, breakerRoom, dependency, func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, namespaceBreaker, dependency, func(r store.Record) (store.Change, error) {
 		now := r.AsOf
 		if r.Version == 0 {
 			if now, err = s.now(ctx); err != nil {
@@ -252,7 +252,7 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 // transitionEvents returns the events for the transitions that a person caused.
 func transitionEvents(dependency string, by Actor, moved []breaker.Transition) (lines []store.Event) {
 	for _, t := range moved {
-		lines = append(lines, store.Event{Subject: breakerRoom + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
+		lines = append(lines, store.Event{Subject: namespaceBreaker + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
 	}
 	return lines
 }
@@ -274,7 +274,7 @@ func withHold(c store.Change, hold store.Hold, circuit breaker.Snapshot, moved [
 
 // checkDependency refuses a dependency that no job or worker names, because its name is probably misspelled.
 func (s *Service) checkDependency(ctx context.Context, dependency string) error {
-	r, err := s.readRecord(ctx, breakerRoom, dependency)
+	r, err := s.readRecord(ctx, namespaceBreaker, dependency)
 	if err != nil || r.Version > 0 {
 		return err
 	}

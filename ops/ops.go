@@ -35,7 +35,7 @@ type Store interface {
 	store.Grouper
 	Chronicle
 	SealGroup(ctx context.Context, group holdfast.ID) error
-	Records(ctx context.Context, room string) ([]store.Record, error)
+	Records(ctx context.Context, namespace string) ([]store.Record, error)
 	Apply(ctx context.Context, c store.Change) error
 	Redriven(ctx context.Context, redrive holdfast.ID) (store.RedriveCounts, error)
 }

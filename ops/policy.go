@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	policyRoom    = "policy"
-	policyCurrent = "current"
+	namespacePolicy = "policy"
+	policyCurrent   = "current"
 )
 
 // A Policy is the policy that is applied to a store, with how far workers follow it.
@@ -71,7 +71,7 @@ func decodeApplied(r store.Record) (body appliedPolicy, ok bool) {
 // Policy returns the policy that is applied to the store, and how far live workers follow it. Without one workers use the
 // policies in their code, and it returns ErrNotFound.
 func (s *Service) Policy(ctx context.Context) (Policy, error) {
-	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
+	r, err := s.readRecord(ctx, namespacePolicy, policyCurrent)
 	if err != nil {
 		return Policy{}, err
 	}
@@ -121,7 +121,7 @@ func (s *Service) ApplyPolicy(ctx context.Context, o PolicyRequest, by Actor) (P
 	if err != nil {
 		return Policy{}, err
 	}
-	err = s.updateRecord(ctx, policyRoom, policyCurrent, func(r store.Record) (store.Change, error) {
+	err = s.updateRecord(ctx, namespacePolicy, policyCurrent, func(r store.Record) (store.Change, error) {
 		if err := checkVersion(r, o.Replaces); err != nil {
 			return store.Change{}, err
 		}
@@ -147,7 +147,7 @@ func (s *Service) RemovePolicy(ctx context.Context, version int, by Actor) error
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, policyRoom, policyCurrent, func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, namespacePolicy, policyCurrent, func(r store.Record) (store.Change, error) {
 		if _, is := decodeApplied(r); !is {
 			return store.Change{}, noPolicy()
 		}
@@ -210,7 +210,7 @@ func (s *Service) policies(ctx context.Context) (*policy.Set, error) {
 
 // currentPolicy reads the policy in force.
 func (s *Service) currentPolicy(ctx context.Context, known *failure.Taxonomy) (*policy.Set, error) {
-	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
+	r, err := s.readRecord(ctx, namespacePolicy, policyCurrent)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (s *Service) ExplainPolicy(ctx context.Context, ask PolicyQuestion) (policy
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
+	r, err := s.readRecord(ctx, namespacePolicy, policyCurrent)
 	if err != nil {
 		return policy.Explanation{}, err
 	}

@@ -12,9 +12,9 @@ import (
 // maxTries limits how often a decision is repeated after a version conflict.
 const maxTries = 8
 
-// readRecord returns a record of a room. A record that does not exist has version 0.
-func (s *Service) readRecord(ctx context.Context, room, name string) (store.Record, error) {
-	records, err := s.store.Records(ctx, room)
+// readRecord returns a record of a namespace. A record that does not exist has version 0.
+func (s *Service) readRecord(ctx context.Context, namespace, name string) (store.Record, error) {
+	records, err := s.store.Records(ctx, namespace)
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -23,14 +23,14 @@ func (s *Service) readRecord(ctx context.Context, room, name string) (store.Reco
 			return r, nil
 		}
 	}
-	return store.Record{Namespace: room, Name: name}, nil
+	return store.Record{Namespace: namespace, Name: name}, nil
 }
 
 // updateRecord reads a record, calls decide for the change to make, and applies it unless it is empty. On a version
 // conflict it reads the record again and decides again, up to maxTries times.
-func (s *Service) updateRecord(ctx context.Context, room, name string, decide func(store.Record) (store.Change, error)) error {
+func (s *Service) updateRecord(ctx context.Context, namespace, name string, decide func(store.Record) (store.Change, error)) error {
 	for try := 1; ; try++ {
-		r, err := s.readRecord(ctx, room, name)
+		r, err := s.readRecord(ctx, namespace, name)
 		if err != nil {
 			return err
 		}

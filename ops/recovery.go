@@ -31,7 +31,7 @@ const maxRecoveries = 20
 
 // recoveries returns the recoveries in the breakers' histories, the latest first.
 func (s *Service) recoveries(ctx context.Context) ([]Recovery, error) {
-	records, err := s.store.Records(ctx, breakerRoom)
+	records, err := s.store.Records(ctx, namespaceBreaker)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	redriveRoom = "redrive"
-	// startRoom keeps what was known at the start of a redrive. The redrive's own record belongs to the engine from then on.
-	startRoom = "redrive-start"
+	namespaceRedrive = "redrive"
+	// namespaceStart keeps what was known at the start of a redrive. The redrive's own record belongs to the engine from then on.
+	namespaceStart = "redrive-start"
 )
 
 // A Redrive is the progress of a redrive, and the state of its jobs.
@@ -29,7 +29,7 @@ type Redrive struct {
 	Left        time.Duration  `json:"left,omitzero"` // estimated remaining time at its rate; 0 if it is not known
 }
 
-// start is the body of a record in startRoom.
+// start is the body of a record in namespaceStart.
 type start struct {
 	Eligible int `json:"eligible"`
 }
@@ -59,8 +59,8 @@ func (s *Service) StartRedrive(ctx context.Context, o redrive.Spec) (holdfast.ID
 		name = "started to discard"
 	}
 	return p.ID, s.store.Apply(ctx, store.Change{
-		Records: []store.Record{{Namespace: redriveRoom, Name: p.ID.String(), Body: body}, {Namespace: startRoom, Name: p.ID.String(), Body: begun}},
-		Events:  []store.Event{{Subject: redriveRoom + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason, Request: o.Request}},
+		Records: []store.Record{{Namespace: namespaceRedrive, Name: p.ID.String(), Body: body}, {Namespace: namespaceStart, Name: p.ID.String(), Body: begun}},
+		Events:  []store.Event{{Subject: namespaceRedrive + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason, Request: o.Request}},
 	})
 }
 
@@ -91,7 +91,7 @@ func (s *Service) changeRedrive(ctx context.Context, id holdfast.ID, m redriveCo
 	if err := m.by.check(); err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, redriveRoom, id.String(), func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, namespaceRedrive, id.String(), func(r store.Record) (store.Change, error) {
 		p, err := decodeProgress(r, id)
 		if err != nil {
 			return store.Change{}, err
@@ -104,7 +104,7 @@ func (s *Service) changeRedrive(ctx context.Context, id holdfast.ID, m redriveCo
 		}
 		return store.Change{
 			Records: []store.Record{r},
-			Events:  []store.Event{m.by.event(redriveRoom+"/"+id.String(), m.name)},
+			Events:  []store.Event{m.by.event(namespaceRedrive+"/"+id.String(), m.name)},
 		}, nil
 	})
 }
@@ -123,7 +123,7 @@ func decodeProgress(r store.Record, id holdfast.ID) (p redrive.Progress, err err
 // Redrives returns redrives, the newest first, with the counts of their last step. Records that cannot be decoded are left out
 // and reported in the error.
 func (s *Service) Redrives(ctx context.Context) ([]redrive.Progress, error) {
-	records, err := s.store.Records(ctx, redriveRoom)
+	records, err := s.store.Records(ctx, namespaceRedrive)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *Service) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 
 // Redrive returns one redrive with its current counts.
 func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) {
-	r, err := s.readRecord(ctx, redriveRoom, id.String())
+	r, err := s.readRecord(ctx, namespaceRedrive, id.String())
 	if err != nil {
 		return Redrive{}, err
 	}
@@ -152,10 +152,10 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 		return Redrive{}, err
 	}
 	answer := Redrive{Progress: p}
-	if answer.Tally, err = s.store.Redriven(ctx, id); err != nil {
+	if answer.Counts, err = s.store.Redriven(ctx, id); err != nil {
 		return Redrive{}, err
 	}
-	begun, err := s.readRecord(ctx, startRoom, id.String())
+	begun, err := s.readRecord(ctx, namespaceStart, id.String())
 	if err != nil {
 		return Redrive{}, err
 	}
@@ -175,7 +175,7 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 	}
 	answer.Workers = len(workers)
 	answer.Left = timeLeft(answer)
-	answer.Story, err = s.store.Events(ctx, redriveRoom+"/"+id.String(), 50)
+	answer.Story, err = s.store.Events(ctx, namespaceRedrive+"/"+id.String(), 50)
 	return answer, err
 }
 
@@ -188,7 +188,7 @@ func timeLeft(r Redrive) time.Duration {
 	if r.State != redrive.Running || r.Exhausted || total >= MaxCounted {
 		return 0
 	}
-	return timeFor(r.Spec, total-r.Tally.Taken-r.RefusedJobs)
+	return timeFor(r.Spec, total-r.Counts.Taken-r.RefusedJobs)
 }
 
 // timeFor returns how long a number of jobs takes at an order's rate.

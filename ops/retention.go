@@ -11,8 +11,8 @@ import (
 
 // Record of the retention rules, and subject of their events.
 const (
-	retentionRoom  = "retention"
-	retentionRules = "rules"
+	namespaceRetention = "retention"
+	retentionRules     = "rules"
 )
 
 // Retention is the rules for ended jobs, and what they have purged.
@@ -27,7 +27,7 @@ type Retention struct {
 
 // Retention returns the rules in force and what they have purged.
 func (s *Service) Retention(ctx context.Context) (Retention, error) {
-	r, err := s.readRecord(ctx, retentionRoom, retentionRules)
+	r, err := s.readRecord(ctx, namespaceRetention, retentionRules)
 	if err != nil {
 		return Retention{}, err
 	}
@@ -41,7 +41,7 @@ func (s *Service) Retention(ctx context.Context) (Retention, error) {
 	if answer.Counts, err = s.store.PurgeCounts(ctx); err != nil {
 		return Retention{}, err
 	}
-	answer.Story, err = s.store.Events(ctx, retentionRoom, 50)
+	answer.Story, err = s.store.Events(ctx, namespaceRetention, 50)
 	return answer, err
 }
 
@@ -62,13 +62,13 @@ func (s *Service) ApplyRetention(ctx context.Context, rules []store.RetentionRul
 		}
 		names[rule.Name] = true
 	}
-	return s.updateRecord(ctx, retentionRoom, retentionRules, func(r store.Record) (c store.Change, err error) {
+	return s.updateRecord(ctx, namespaceRetention, retentionRules, func(r store.Record) (c store.Change, err error) {
 		if rules == nil {
 			if r.Version == 0 {
 				return c, &holdfast.Error{Err: holdfast.ErrConflict, Message: "no rules are applied: workers already use their own"}
 			}
 			r.Body = nil
-			return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(retentionRoom, "reset")}}, nil
+			return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(namespaceRetention, "reset")}}, nil
 		}
 		var was []store.RetentionRule
 		if r.Version > 0 && json.Unmarshal(r.Body, &was) == nil && sameJSON(was, rules) {
@@ -77,7 +77,7 @@ func (s *Service) ApplyRetention(ctx context.Context, rules []store.RetentionRul
 		if r.Body, err = json.Marshal(rules); err != nil {
 			return c, err
 		}
-		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(retentionRoom, "applied")}}, nil
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(namespaceRetention, "applied")}}, nil
 	})
 }
 

@@ -27,7 +27,7 @@ const maxNextRuns = 1000
 // Schedules returns the schedules by name, each with its next runs. Records that cannot be decoded are left out and
 // reported in the error.
 func (s *Service) Schedules(ctx context.Context, next int) ([]ScheduleStatus, error) {
-	records, err := s.store.Records(ctx, schedule.Room)
+	records, err := s.store.Records(ctx, schedule.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Service) Schedules(ctx context.Context, next int) ([]ScheduleStatus, er
 
 // Schedule returns one schedule with its next runs.
 func (s *Service) Schedule(ctx context.Context, name string, next int) (ScheduleStatus, error) {
-	r, err := s.readRecord(ctx, schedule.Room, name)
+	r, err := s.readRecord(ctx, schedule.Namespace, name)
 	if err != nil {
 		return ScheduleStatus{}, err
 	}
@@ -100,7 +100,7 @@ func (s *Service) SetSchedule(ctx context.Context, plan schedule.Schedule, by Ac
 	if err := plan.Prepare(now); err != nil {
 		return ScheduleStatus{}, err
 	}
-	err = s.updateRecord(ctx, schedule.Room, plan.Name, func(r store.Record) (store.Change, error) {
+	err = s.updateRecord(ctx, schedule.Namespace, plan.Name, func(r store.Record) (store.Change, error) {
 		name := "added"
 		if was, err := decodeSchedule(r); err == nil {
 			name, plan = "replaced", inherit(was, plan)
@@ -108,7 +108,7 @@ func (s *Service) SetSchedule(ctx context.Context, plan schedule.Schedule, by Ac
 				return store.Change{}, nil
 			}
 		}
-		return scheduleChange(r, plan, by.event(schedule.Room+"/"+plan.Name, name))
+		return scheduleChange(r, plan, by.event(schedule.Namespace+"/"+plan.Name, name))
 	})
 	return withNextRuns(plan, now, 1), err
 }
@@ -142,12 +142,12 @@ func (s *Service) RemoveSchedule(ctx context.Context, name string, by Actor) err
 	if err := by.check(); err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, schedule.Room, name, func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, schedule.Namespace, name, func(r store.Record) (store.Change, error) {
 		if _, err := decodeSchedule(r); errors.Is(err, holdfast.ErrNotFound) {
 			return store.Change{}, err
 		}
 		r.Body = nil
-		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(schedule.Room+"/"+name, "removed")}}, nil
+		return store.Change{Records: []store.Record{r}, Events: []store.Event{by.event(schedule.Namespace+"/"+name, "removed")}}, nil
 	})
 }
 
@@ -197,7 +197,7 @@ func (s *Service) changeSchedule(ctx context.Context, name string, by Actor, eve
 	if err := by.check(); err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, schedule.Room, name, func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, schedule.Namespace, name, func(r store.Record) (store.Change, error) {
 		plan, err := decodeSchedule(r)
 		if err != nil {
 			return store.Change{}, err
@@ -205,6 +205,6 @@ func (s *Service) changeSchedule(ctx context.Context, name string, by Actor, eve
 		if err := move(&plan, r.AsOf); err != nil {
 			return store.Change{}, err
 		}
-		return scheduleChange(r, plan, by.event(schedule.Room+"/"+name, event))
+		return scheduleChange(r, plan, by.event(schedule.Namespace+"/"+name, event))
 	})
 }

@@ -24,11 +24,11 @@ type weight struct {
 	Weight float64 `json:"weight"`
 }
 
-const shareRoom = "share"
+const namespaceShare = "share"
 
 // Shares returns the owners whose weight was set.
 func (s *Service) Shares(ctx context.Context) ([]Share, error) {
-	records, err := s.store.Records(ctx, shareRoom)
+	records, err := s.store.Records(ctx, namespaceShare)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Service) SetShare(ctx context.Context, share Share, by Actor) error {
 	if err != nil {
 		return err
 	}
-	return s.updateRecord(ctx, shareRoom, share.Owner, func(r store.Record) (store.Change, error) {
+	return s.updateRecord(ctx, namespaceShare, share.Owner, func(r store.Record) (store.Change, error) {
 		was := weight{1}
 		if r.Version == 0 || json.Unmarshal(r.Body, &was) == nil {
 			if was.Weight == share.Weight {
@@ -67,7 +67,7 @@ func (s *Service) SetShare(ctx context.Context, share Share, by Actor) error {
 		if share.Weight == 1 {
 			r.Body = nil
 		}
-		change := store.Change{Events: []store.Event{by.event(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
+		change := store.Change{Events: []store.Event{by.event(namespaceShare+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
 		if r.Body != nil || r.Version > 0 {
 			change.Records = []store.Record{r}
 		}

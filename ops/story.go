@@ -17,7 +17,7 @@ import (
 type StoryLine struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, throttled, released, reclaimed, complete, failed, expired, cancelled,
-	// manual retry, redrive, cancel requested, discard, breach, late result, resend, artifact expired.
+	// manual retry, redrive, cancel requested, discard, deadline missed, late result, resend, artifact expired.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
 	Attempt    int           `json:"attempt,omitempty"` // number of the attempt in its generation
@@ -187,7 +187,7 @@ func (t *storyBuilder) event(e store.Event, changes []Difference) {
 		order, line.Text = beginning, redriven(e)
 	case store.EventExpired:
 		line.Name, line.Text = "artifact expired", fmt.Sprintf("its artifact %s expired", e.Reason)
-	case "breach":
+	case "deadline missed":
 		line.Text = "retry_within was exceeded: " + e.Reason
 	}
 	t.add(order, line)

@@ -90,11 +90,11 @@ func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(10), To: holdfast.Failed, Charge: store.ChargeFailure},
 		},
 		Events: []store.Event{
-			{Name: "breach", At: at(8), Token: 1, Generation: 1, Actor: "holdfast", Reason: "its next attempt did not start by then"},
+			{Name: "deadline missed", At: at(8), Token: 1, Generation: 1, Actor: "holdfast", Reason: "its next attempt did not start by then"},
 			{Name: "redrive", At: at(20), Token: 2, Generation: 2, Actor: "ann", Reason: id.String() + ": repaired"},
 		},
 	})
-	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, breach 1/1/0, processing 1/2/2, failed 1/2/2, redrive 2/2/0"
+	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, deadline missed 1/1/0, processing 1/2/2, failed 1/2/2, redrive 2/2/0"
 	if diff := cmp.Diff(want, summary(lines)); diff != "" {
 		t.Error(diff)
 	}
@@ -102,7 +102,7 @@ func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 		t.Errorf("the redrive line is %q", text)
 	}
 	if text := lines[3].Text; text != "retry_within was exceeded: its next attempt did not start by then" {
-		t.Errorf("the breach line is %q", text)
+		t.Errorf("the line is %q", text)
 	}
 	if text := redriven(store.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
 		t.Errorf("the line of a redrive without an id is %q", text)

@@ -35,8 +35,8 @@ import (
 	"github.com/holdfastdev/holdfast/internal/check"
 )
 
-// Room is the room of the records that store schedules, by their names.
-const Room = "schedule"
+// Namespace is the namespace of the records that store schedules, by their names.
+const Namespace = "schedule"
 
 // Missed says what happens to slots that passed while no process was running.
 type Missed string

@@ -129,7 +129,7 @@ func badDrafts() (all []badRequest) {
 	post := func(body string) {
 		all = append(all, badRequest{"POST", "/v1/jobs", body, []string{"Content-Type", "application/json"}})
 	}
-	for _, member := range []string{"state", "token", "attempts", "failures", "crashes", "generation", "worker", "lease_until", "created_at", "finished_at", "result", "last_failure", "progress", "as_of", "due_at", "waiting", "cancelling", "discarded", "interrupts", "started_at", "proven", "Kind", "KIND", "kind ", "__proto__", "constructor", "$ref", ""} {
+	for _, member := range []string{"state", "token", "attempts", "failures", "crashes", "generation", "worker", "lease_until", "created_at", "finished_at", "result", "last_failure", "progress", "as_of", "due_at", "waiting", "cancelling", "discarded", "releases", "started_at", "proven", "Kind", "KIND", "kind ", "__proto__", "constructor", "$ref", ""} {
 		value, _ := json.Marshal(member)
 		post(`{"kind":"mail",` + string(value) + `:"complete"}`)
 	}

@@ -23,7 +23,7 @@ func (s *Server) mountClaims() {
 	mount(s, api.RenewJobs, s.renew)
 	mount(s, api.SettleJobs, s.settle)
 	mount(s, api.NoteJobs, s.note)
-	mount(s, api.PutWorker, func(ctx context.Context, c Caller, in *api.PresentIn) (nothing, error) {
+	mount(s, api.PutWorker, func(ctx context.Context, c Caller, in *api.ReportWorkerIn) (nothing, error) {
 		p := in.Body
 		if err := c.mayWorkOn(p.Queues, slices.AppendSeq(slices.Clone(p.Kinds), maps.Keys(p.Depends))); err != nil {
 			return nothing{}, err

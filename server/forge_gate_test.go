@@ -25,8 +25,8 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 			{"operator", badRequest{"POST", "/v1/jobs/bulk", "[" + draft + "]", nil}},
 			{"operator", badRequest{"POST", "/v1/groups", `{"then":[{"draft":` + draft + `}]}`, nil}},
 			{"operator", badRequest{"PUT", "/v1/schedules/forged", `{"every":"1h","draft":` + draft + `}`, nil}},
-			{"worker", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
-			{"admin", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
+			{"worker", badRequest{"POST", "/v1/store/apply", `{"enqueue":[` + draft + `]}`, nil}},
+			{"admin", badRequest{"POST", "/v1/store/apply", `{"enqueue":[` + draft + `]}`, nil}},
 		} {
 			if a := s.send(t.Context(), ask.who, ask.badRequest); a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
 				t.Errorf("%s as %s: %d %s", ask.path, ask.who, a.status, a.body)
@@ -44,13 +44,13 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 		t.Error("a redrive:", a.status, a.body)
 	}
 	delivery := `{"deliver":[{"kind":"holdfast.webhook","queue":"holdfast","owner":"subscription/01890a5d-ac96-774b-bcce-b302099a8057"}]}`
-	if a := s.ask("worker", "POST", "/v1/store/keep", delivery); a.status != http.StatusForbidden {
+	if a := s.ask("worker", "POST", "/v1/store/apply", delivery); a.status != http.StatusForbidden {
 		t.Error("a worker delivers:", a.status, a.body)
 	}
 	if jobs, _, err := s.store.Jobs(t.Context(), store.Filter{}); err != nil || len(jobs) != 1 {
 		t.Error("jobs were made:", len(jobs), err)
 	}
-	if a := s.ask("admin", "POST", "/v1/store/keep", delivery); a.status != http.StatusNoContent {
+	if a := s.ask("admin", "POST", "/v1/store/apply", delivery); a.status != http.StatusNoContent {
 		t.Error("a notifier with an admin's key:", a.status, a.body)
 	}
 }

@@ -133,12 +133,12 @@ type blindStore struct {
 	reads atomic.Int64
 }
 
-func (b *blindStore) Records(ctx context.Context, room string) ([]store.Record, error) {
+func (b *blindStore) Records(ctx context.Context, namespace string) ([]store.Record, error) {
 	if b.blind.Load() {
 		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "blind"}
 	}
 	b.reads.Add(1)
-	return b.Store.Records(ctx, room)
+	return b.Store.Records(ctx, namespace)
 }
 
 func TestWithoutTheStoreNoKeyIsAcceptedFromAnOldRead(t *testing.T) {

@@ -36,7 +36,7 @@ func newKeyring(db recordStore, onLock func()) *keyring {
 
 // A recordStore reads and writes records. Every store implements it.
 type recordStore interface {
-	Records(ctx context.Context, room string) ([]store.Record, error)
+	Records(ctx context.Context, namespace string) ([]store.Record, error)
 	Apply(ctx context.Context, c store.Change) error
 }
 

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/api"
 	"github.com/holdfastdev/holdfast/internal/limit"
@@ -40,7 +38,7 @@ func (l Limits) orDefaults() Limits {
 
 // A quota is what one key uses of its limits.
 type quota struct {
-	rate            *rate.Limiter
+	rate            *limit.Bucket
 	running, long   atomic.Int64
 	bodies, answers budget
 }
@@ -64,7 +62,7 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 	}
 	found, ok := s.quotas.Load(c.Key)
 	if !ok {
-		found, _ = s.quotas.LoadOrStore(c.Key, &quota{rate: rate.NewLimiter(rate.Limit(s.cfg.Limits.PerSecond), s.cfg.Limits.Burst)})
+		found, _ = s.quotas.LoadOrStore(c.Key, &quota{rate: limit.NewBucket(s.cfg.Limits.PerSecond, s.cfg.Limits.Burst)})
 	}
 	q := found.(*quota)
 	a.quota = q

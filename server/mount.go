@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/holdfastdev/holdfast/apikey"
@@ -18,6 +19,17 @@ type mounted struct {
 	status             int
 	in, out            any // pointers to zero values of the request and answer types
 	long               bool
+}
+
+// Operations describes the mounted routes. The OpenAPI document is written from them.
+func (s *Server) Operations() (all []api.Operation) {
+	for _, m := range s.routes {
+		all = append(all, api.Operation{
+			Name: m.name, Method: m.method, Path: m.path, Scope: m.scope, Also: m.also, About: m.about, Tag: m.tag, Status: m.status,
+			In: reflect.TypeOf(m.in).Elem(), Out: reflect.TypeOf(m.out).Elem(), Bound: Caller{Scope: apikey.Admin, Owner: "any"}.may(m) == nil,
+		})
+	}
+	return all
 }
 
 // mount mounts a route on the mux, behind authentication and limits.

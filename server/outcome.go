@@ -113,14 +113,14 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 		if o.Hold > 0 {
 			seen.Err = failure.On(failure.HoldDependency(seen.Err, o.Hold), o.Dependency)
 		}
-	case api.OutcomeReturned:
+	case api.OutcomeReleased:
 		seen.Event, seen.Err = failure.Interrupted, engine.ErrStopping
 	case api.OutcomeCancelled:
 		seen.Event, seen.Err = failure.CancelledByRequest, engine.ErrCancelled
 	case api.OutcomeUnreadable:
 		seen.Event, seen.Err = failure.Unreadable, errorOf(o)
 	default:
-		err = invalid("unknown outcome %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
+		err = invalid("unknown outcome %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, released, cancelled or unreadable", o.Outcome)
 	}
 	return seen, err
 }

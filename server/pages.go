@@ -46,7 +46,7 @@ func (s *Server) SessionContext(c Caller) context.Context {
 const pagesRunning = 16
 
 // Mount mounts pages for people under a prefix such as /console, and redirects browsers from the root to it. Requests from other origins are refused, and on
-// a server without keys also requests that do not come from this machine. The pages authenticate their visitors themselves, with Know. The paths in
+// a server without keys also requests that do not come from this machine. The pages authenticate their visitors themselves, with Authenticate. The paths in
 // streams, without the prefix, may stream until the server closes. Mount must be called before the server serves.
 func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) error {
 	if s.pages != "" || len(prefix) < 2 || prefix[0] != '/' || strings.HasSuffix(prefix, "/") || strings.HasPrefix(prefix+"/", "/v1/") {

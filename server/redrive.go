@@ -45,11 +45,11 @@ func orderOf(c Caller, b api.OrderBody) redrive.Spec {
 	return o
 }
 
-// redriveRoom is the room of the records of redrives.
-const redriveRoom = "redrive"
+// namespaceRedrive is the namespace of the records of redrives.
+const namespaceRedrive = "redrive"
 
-// orderRoom is the room of the records of idempotency keys of redrives.
-const orderRoom = "redrive-order"
+// namespaceOrder is the namespace of the records of idempotency keys of redrives.
+const namespaceOrder = "redrive-order"
 
 // A startRecord maps an idempotency key to a redrive. It is written before the redrive is started. Its token is made from the key and the request, so
 // that the redrive can be found again if the process dies before it has recorded the id. The request id cannot identify it, because callers choose that.
@@ -126,13 +126,13 @@ func startingNow() error {
 }
 
 func (s *Server) findStart(ctx context.Context, name string) (r store.Record, o startRecord, err error) {
-	records, err := s.cfg.Store.Records(ctx, orderRoom)
+	records, err := s.cfg.Store.Records(ctx, namespaceOrder)
 	for _, r := range records {
 		if r.Name == name {
 			return r, o, json.Unmarshal(r.Body, &o)
 		}
 	}
-	return store.Record{Namespace: orderRoom, Name: name}, o, err
+	return store.Record{Namespace: namespaceOrder, Name: name}, o, err
 }
 
 func (s *Server) saveStart(ctx context.Context, r store.Record, o startRecord) (store.Record, error) {

@@ -22,7 +22,7 @@ type Config struct {
 	Operator ops.Operator
 	Settler  OutcomeSettler // decides the outcomes that remote workers report; without one they must settle themselves
 	// Engine is the configuration of the engines next to the store. Its retention rules, its warning time and how long it keeps events apply to workers that
-	// purge and forget through this server, whatever they ask for. The zero Config has an engine's defaults.
+	// purge and delete through this server, whatever they ask for. The zero Config has an engine's defaults.
 	Engine engine.Config
 	// Enqueue enqueues drafts; the store when nil. engine.Limits makes one that enforces the rates of owners.
 	Enqueue holdfast.Enqueuer

@@ -33,30 +33,30 @@ func (s *Server) mountStore() {
 // mountKeeper mounts the store routes of engines.
 func (s *Server) mountKeeper() {
 	db := s.cfg.Store
-	mountVerb(s, api.StoreGather, func(ctx context.Context, c Caller, in api.NewGroup) (holdfast.Group, error) {
+	mountVerb(s, api.StoreCreateGroup, func(ctx context.Context, c Caller, in api.NewGroup) (holdfast.Group, error) {
 		if err := c.mayEnqueueThen(in.Group().Then); err != nil {
 			return holdfast.Group{}, err
 		}
 		return db.CreateGroup(ctx, in.Group())
 	})
-	mountAction(s, api.StoreSeal, func(ctx context.Context, _ Caller, in api.Which) error { return db.SealGroup(ctx, in.ID) })
+	mountAction(s, api.StoreSealGroup, func(ctx context.Context, _ Caller, in api.Which) error { return db.SealGroup(ctx, in.ID) })
 	mountVerb(s, api.StorePromote, counting(db.Promote))
 	mountVerb(s, api.StoreReclaim, s.leasing(db.Reclaim))
 	mountVerb(s, api.StoreExpire, s.leasing(db.Expire))
-	mountVerb(s, api.StoreBreach, func(ctx context.Context, c Caller, in api.Few) ([]holdfast.ID, error) {
+	mountVerb(s, api.StoreMissedDeadlines, func(ctx context.Context, c Caller, in api.Few) ([]holdfast.ID, error) {
 		if c.bound() { // it lists jobs of every queue: engines with unbound keys do this
 			return nil, nil
 		}
 		return db.MissedDeadlines(ctx, in.Limit)
 	})
 	mountVerb(s, api.StoreRecords, func(ctx context.Context, c Caller, in api.InNamespace) ([]store.Record, error) {
-		some, err := c.mayReadRoom(in.Room)
+		some, err := c.mayReadNamespace(in.Namespace)
 		if err != nil || !some {
 			return nil, err
 		}
-		return db.Records(ctx, in.Room)
+		return db.Records(ctx, in.Namespace)
 	})
-	mountAction(s, api.StoreKeep, func(ctx context.Context, c Caller, in api.Change) error {
+	mountAction(s, api.StoreApply, func(ctx context.Context, c Caller, in api.Change) error {
 		change := in.Change()
 		if err := s.mayKeep(ctx, c, &change); err != nil {
 			return err
@@ -74,13 +74,13 @@ func (s *Server) mountKeeper() {
 	mountVerb(s, api.StoreRedriven, func(ctx context.Context, _ Caller, in api.Which) (store.RedriveCounts, error) {
 		return db.Redriven(ctx, in.ID)
 	})
-	mountVerb(s, api.StoreConclude, counting(db.AdvanceGroups))
+	mountVerb(s, api.StoreAdvanceGroups, counting(db.AdvanceGroups))
 	mountVerb(s, api.StoreSequence, counting(db.Sequence))
 	mountVerb(s, api.StorePurge, func(ctx context.Context, c Caller, in api.Sweep) (store.PurgeResult, error) {
 		return s.purge(ctx, c, store.Purge(in))
 	})
-	mountVerb(s, api.StoreForget, func(ctx context.Context, c Caller, in api.Aged) (out api.Counted, err error) {
-		out.Count, err = s.forget(ctx, c, in.Shelf, in.Older, in.Limit)
+	mountVerb(s, api.StoreDeleteHistory, func(ctx context.Context, c Caller, in api.Aged) (out api.Counted, err error) {
+		out.Count, err = s.deleteHistory(ctx, c, in.History, in.Older, in.Limit)
 		return out, err
 	})
 }

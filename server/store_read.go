@@ -55,7 +55,7 @@ func (s *Server) mountInspector() {
 		return c.visibleWorkers(all), err
 	})
 	mountVerb(s, api.StoreCounts, listing(db.Counts))
-	mountVerb(s, api.StoreAudit, listing(db.CheckIntegrity))
+	mountVerb(s, api.StoreCheckIntegrity, listing(db.CheckIntegrity))
 	mountVerb(s, api.StoreGroup, func(ctx context.Context, c Caller, in api.Which) (holdfast.Group, error) {
 		if c.bound() {
 			return holdfast.Group{}, c.outsideBinding("it cannot read groups, which may have members in other queues")
@@ -76,14 +76,14 @@ func (s *Server) mountAnalyst() {
 	mountVerb(s, api.StoreEvents, func(ctx context.Context, _ Caller, in api.Stretch) ([]store.Event, error) {
 		return db.Events(ctx, in.Subject, in.Limit)
 	})
-	mountVerb(s, api.StoreExperience, func(ctx context.Context, c Caller, in api.Lately) ([]store.RetryStats, error) {
+	mountVerb(s, api.StoreRetryStats, func(ctx context.Context, c Caller, in api.Lately) ([]store.RetryStats, error) {
 		all, err := db.RetryStats(ctx, in.Within)
 		if c.bound() { // it is summed by kind: a key that is bound only to queues gets none
 			all = slices.DeleteFunc(all, func(e store.RetryStats) bool { return !slices.Contains(c.Kinds, e.Kind) })
 		}
 		return all, err
 	})
-	mountVerb(s, api.StoreBehind, func(ctx context.Context, _ Caller, in api.Placed) (out api.Counted, err error) {
+	mountVerb(s, api.StoreCountHeld, func(ctx context.Context, _ Caller, in api.Placed) (out api.Counted, err error) {
 		out.Count, err = db.CountHeld(ctx, in.Placement())
 		return out, err
 	})

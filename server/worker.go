@@ -29,41 +29,41 @@ import (
 // A recordRule decides whether a worker may replace a stored record by another. A stored record of version 0 does not exist yet.
 type recordRule func(stored, wanted store.Record) error
 
-// workerRooms are the rooms that a worker may read. Those with a rule it may also write.
-var workerRooms = map[string]recordRule{
+// workerNamespaces are the namespaces that a worker may read. Those with a rule it may also write.
+var workerNamespaces = map[string]recordRule{
 	"breaker":             breakerRule,
 	"budget":              anyRule,
 	"enqueue":             anyRule,
 	"artifact":            anyRule,
 	duty.NamespaceReport:  anyRule,
 	catalog.Namespace:     anyRule,
-	redriveRoom:           redriveRule,
-	schedule.Room:         scheduleRule,
+	namespaceRedrive:      redriveRule,
+	schedule.Namespace:    scheduleRule,
 	duty.NamespaceControl: dutyRule,
-	retentionRoom:         warningRule,
+	namespaceRetention:    warningRule,
 	"policy":              nil,
 	"share":               shareRule,
 }
 
-const retentionRoom = "retention"
+const namespaceRetention = "retention"
 
-// unboundRooms are the rooms about jobs of every queue. A bound key may neither read nor write them; engines with unbound keys do.
-var unboundRooms = []string{redriveRoom, schedule.Room, "artifact"}
+// unboundNamespaces are the namespaces about jobs of every queue. A bound key may neither read nor write them; engines with unbound keys do.
+var unboundNamespaces = []string{namespaceRedrive, schedule.Namespace, "artifact"}
 
-// adminRooms are the rooms that only admins may read.
-var adminRooms = []string{apikey.Namespace, subscription.Namespace}
+// adminNamespaces are the namespaces that only admins may read.
+var adminNamespaces = []string{apikey.Namespace, subscription.Namespace}
 
-// mayReadRoom refuses a room that the caller may not read. some is false if the room is always empty for the caller.
-func (c Caller) mayReadRoom(room string) (some bool, err error) {
-	if _, ok := workerRooms[room]; !c.isWorker() {
-		if c.Scope != apikey.Admin && slices.ContainsFunc(adminRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
-			return false, forbidden("the records of room " + room + " need a key of scope admin")
+// mayReadNamespace refuses a namespace that the caller may not read. some is false if the namespace is always empty for the caller.
+func (c Caller) mayReadNamespace(namespace string) (some bool, err error) {
+	if _, ok := workerNamespaces[namespace]; !c.isWorker() {
+		if c.Scope != apikey.Admin && slices.ContainsFunc(adminNamespaces, func(one string) bool { return strings.EqualFold(one, namespace) }) {
+			return false, forbidden("the records of namespace " + namespace + " need a key of scope admin")
 		}
 		return true, nil
 	} else if !ok {
-		return false, forbidden("the records of room " + room + " are not kept by engines: a worker's key cannot read them; use a key of scope admin")
+		return false, forbidden("the records of namespace " + namespace + " are not kept by engines: a worker's key cannot read them; use a key of scope admin")
 	}
-	return !c.bound() || !slices.Contains(unboundRooms, room), nil
+	return !c.bound() || !slices.Contains(unboundNamespaces, namespace), nil
 }
 
 // mayKeep refuses a change that an engine does not make, and sets the caller's key as the actor of the rest.
@@ -127,15 +127,15 @@ const policyActor = "policy"
 
 // mayTell refuses events that engines do not write.
 func (c Caller) mayTell(e *store.Event) error {
-	room, _, _ := strings.Cut(e.Subject, "/")
+	namespace, _, _ := strings.Cut(e.Subject, "/")
 	switch {
 	case !e.Job.IsZero() && e.Name == store.EventExpired && !c.bound():
 		return nil
 	case !e.Job.IsZero():
 		return forbidden("a worker's key cannot write events of a job: they are written when the job is settled")
-	case e.Subject == retentionRoom && e.Name == "warning":
+	case e.Subject == namespaceRetention && e.Name == "warning":
 		return nil
-	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.NamespaceControl}, room) && room != e.Subject && !(c.bound() && slices.Contains(unboundRooms, room)):
+	case slices.Contains([]string{"breaker", "budget", namespaceRedrive, schedule.Namespace, duty.NamespaceControl}, namespace) && namespace != e.Subject && !(c.bound() && slices.Contains(unboundNamespaces, namespace)):
 		return nil
 	}
 	return forbidden("a worker's key cannot write events about " + e.Subject + ": engines write events of breakers, budgets, redrives, schedules and duties")
@@ -143,22 +143,22 @@ func (c Caller) mayTell(e *store.Event) error {
 
 // mayKeepRecords refuses records that a worker may not write. It returns the breakers as the change makes them, by dependency.
 func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []store.Record) (breakers map[string]breaker.Snapshot, err error) {
-	rooms := map[string][]store.Record{}
+	namespaces := map[string][]store.Record{}
 	breakers = map[string]breaker.Snapshot{}
 	for _, r := range records {
-		may := workerRooms[r.Namespace]
+		may := workerNamespaces[r.Namespace]
 		if may == nil {
-			return nil, forbidden("the records of room " + r.Namespace + " cannot be written with a worker's key: use a key of scope admin")
+			return nil, forbidden("the records of namespace " + r.Namespace + " cannot be written with a worker's key: use a key of scope admin")
 		}
-		if c.bound() && slices.Contains(unboundRooms, r.Namespace) {
+		if c.bound() && slices.Contains(unboundNamespaces, r.Namespace) {
 			return nil, c.outsideBinding("it can only write the records of breakers, budgets and duties")
 		}
-		if _, read := rooms[r.Namespace]; !read {
-			if rooms[r.Namespace], err = s.cfg.Store.Records(ctx, r.Namespace); err != nil {
+		if _, read := namespaces[r.Namespace]; !read {
+			if namespaces[r.Namespace], err = s.cfg.Store.Records(ctx, r.Namespace); err != nil {
 				return nil, err
 			}
 		}
-		stored := recordIn(rooms[r.Namespace], r.Name)
+		stored := recordIn(namespaces[r.Namespace], r.Name)
 		if stored.Version > r.Version {
 			continue // the store answers that the version is out of date
 		}
@@ -330,7 +330,7 @@ func warningRule(_, wanted store.Record) error {
 
 // runningOrder returns the request of a redrive that an operator has started and that is running.
 func (s *Server) runningOrder(ctx context.Context, id holdfast.ID) (redrive.Spec, error) {
-	records, err := s.cfg.Store.Records(ctx, redriveRoom)
+	records, err := s.cfg.Store.Records(ctx, namespaceRedrive)
 	if err != nil {
 		return redrive.Spec{}, err
 	}
@@ -371,7 +371,7 @@ func (s *Server) redriveStep(ctx context.Context, c Caller, step store.Redrive) 
 // purge takes one step of retention. A worker does not choose the rules: they are those that an admin has applied to the store, or else the server's.
 func (s *Server) purge(ctx context.Context, c Caller, p store.Purge) (store.PurgeResult, error) {
 	if c.isWorker() {
-		records, err := s.cfg.Store.Records(ctx, retentionRoom)
+		records, err := s.cfg.Store.Records(ctx, namespaceRetention)
 		if err == nil {
 			p, err = s.cfg.Engine.Purge(p, records)
 		}
@@ -382,17 +382,17 @@ func (s *Server) purge(ctx context.Context, c Caller, p store.Purge) (store.Purg
 	return s.cfg.Store.Purge(ctx, p)
 }
 
-// forget deletes old entries of a shelf. A worker does not choose the age: nothing is deleted sooner than the server's configuration says.
-func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.Duration, limit int) (int, error) {
+// deleteHistory deletes old history. A worker does not choose the age: nothing is deleted sooner than the server's configuration says.
+func (s *Server) deleteHistory(ctx context.Context, c Caller, history string, older time.Duration, limit int) (int, error) {
 	if c.isWorker() {
-		keep := s.cfg.Engine.HistoryAge(shelf)
+		keep := s.cfg.Engine.HistoryAge(history)
 		if keep == store.Forever {
 			return 0, nil
 		}
 		older = max(older, keep)
 	}
-	n, err := s.cfg.Store.DeleteHistory(ctx, shelf, older, limit)
-	if err == nil && n > 0 && shelf == store.HistoryStories && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
+	n, err := s.cfg.Store.DeleteHistory(ctx, history, older, limit)
+	if err == nil && n > 0 && history == store.HistoryStories && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
 		line := store.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "entries older than " + older.String()}
 		err = s.cfg.Store.Apply(ctx, store.Change{Events: []store.Event{line}})
 	}

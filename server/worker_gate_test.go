@@ -20,12 +20,12 @@ import (
 // keep stores a change with a worker's key.
 func (s *gateScene) keep(who, change string) answerSeen {
 	s.t.Helper()
-	return s.ask(who, "POST", "/v1/store/keep", change)
+	return s.ask(who, "POST", "/v1/store/apply", change)
 }
 
 func TestTheActorOfAWorkersChangeIsItsKey(t *testing.T) {
 	s := newGateScene(t)
-	if a := s.keep("worker", `{"records":[{"room":"breaker","name":"bank","version":0,"body":{"state":"open"}}],
+	if a := s.keep("worker", `{"records":[{"namespace":"breaker","name":"bank","version":0,"body":{"state":"open"}}],
 		"events":[{"subject":"breaker/bank","name":"opened","actor":"ada","reason":"I, Ada, did this"}],"place":[{"dependency":"bank","source":"breaker","actor":"ada"}]}`); a.status != http.StatusNoContent {
 		t.Fatal(a.status, a.body)
 	}
@@ -50,9 +50,9 @@ func TestTheActorOfAWorkersChangeIsItsKey(t *testing.T) {
 			t.Errorf("a line about %s: %d %s", event, a.status, a.body)
 		}
 	}
-	for _, room := range []string{"key", "Key", "policy", "share", "subscription", "Retention", "mailbox", "redrive-order", "mine"} {
-		if a := s.keep("worker", `{"records":[{"room":"`+room+`","name":"x","version":0,"body":{}}]}`); a.status != http.StatusForbidden {
-			t.Errorf("a record in %s: %d %s", room, a.status, a.body)
+	for _, namespace := range []string{"key", "Key", "policy", "share", "subscription", "Retention", "mailbox", "redrive-order", "mine"} {
+		if a := s.keep("worker", `{"records":[{"namespace":"`+namespace+`","name":"x","version":0,"body":{}}]}`); a.status != http.StatusForbidden {
+			t.Errorf("a record in %s: %d %s", namespace, a.status, a.body)
 		}
 	}
 	if a := s.keep("worker", `{"listen":[{"name":"subscription/x"}]}`); a.status != http.StatusForbidden {
@@ -96,11 +96,11 @@ func TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold(t *testing.T) {
 		`{"lift":[{"queue":"payments"}]}`, `{"lift":[{"queue":"payments","source":"operator"}]}`, `{"place":[{"queue":"other"}]}`, `{"place":[{"queue":"other","source":"Operator"}]}`,
 		`{"place":[{"queue":"other","source":"mine"}]}`, `{"lift":[{"kind":"mail","source":"limit"}]}`, `{"place":[{"kind":"mail","source":"limit","at_most":900}]}`,
 		`{"lift":[{"dependency":"bank","source":"breaker"}]}`,
-		`{"records":[{"room":"breaker","name":"bank","version":1,"body":{"state":"closed"}}],"lift":[{"dependency":"bank","source":"breaker"}]}`,
-		`{"records":[{"room":"breaker","name":"bank","version":1,"body":{"state":"forced-open","actor":"ada"}}]}`,
-		`{"records":[{"room":"breaker","name":"bank","version":1}]}`,
-		`{"records":[{"room":"breaker","name":"new","version":0,"body":{"state":"forced-open"}}]}`,
-		`{"records":[{"room":"breaker","name":"new","version":0,"body":{"state":"open","history":[{"from":"closed","to":"open","actor":"ada"}]}}]}`,
+		`{"records":[{"namespace":"breaker","name":"bank","version":1,"body":{"state":"closed"}}],"lift":[{"dependency":"bank","source":"breaker"}]}`,
+		`{"records":[{"namespace":"breaker","name":"bank","version":1,"body":{"state":"forced-open","actor":"ada"}}]}`,
+		`{"records":[{"namespace":"breaker","name":"bank","version":1}]}`,
+		`{"records":[{"namespace":"breaker","name":"new","version":0,"body":{"state":"forced-open"}}]}`,
+		`{"records":[{"namespace":"breaker","name":"new","version":0,"body":{"state":"open","history":[{"from":"closed","to":"open","actor":"ada"}]}}]}`,
 	} {
 		if a := s.keep("worker", change); a.status != http.StatusForbidden {
 			t.Errorf("%s: %d %s", change, a.status, a.body)
@@ -139,21 +139,21 @@ func TestAWorkersKeyWritesEngineStateAndNoPersonsDecision(t *testing.T) {
 	if err := s.operator.PauseDuty(t.Context(), "promote", 0, me); err != nil {
 		t.Fatal(err)
 	}
-	records, err := s.store.Records(t.Context(), schedule.Room)
+	records, err := s.store.Records(t.Context(), schedule.Namespace)
 	if err != nil || len(records) != 1 {
 		t.Fatal(records, err)
 	}
 	body := string(records[0].Body)
 	for change, want := range map[string]int{
-		`"room":"schedule","name":"nightly","version":1,"body":` + body:                                       204,
-		`"room":"schedule","name":"nightly","version":2,"body":` + strings.Replace(body, "mail", "report", 1): 403,
-		`"room":"schedule","name":"nightly","version":2`:                                                      403,
-		`"room":"schedule","name":"mine","version":0,"body":` + body:                                          403,
-		`"room":"duty","name":"promote","version":1,"body":{}`:                                                403,
-		`"room":"duty","name":"reclaim","version":0,"body":{"paused":true}`:                                   403,
-		`"room":"retention","name":"rules","version":0,"body":[{"name":"mine","for":0}]`:                      403,
-		`"room":"budget","name":"bob","version":0,"body":{}`:                                                  204,
-		`"room":"report","name":"w1","version":0,"body":{}`:                                                   204,
+		`"namespace":"schedule","name":"nightly","version":1,"body":` + body:                                       204,
+		`"namespace":"schedule","name":"nightly","version":2,"body":` + strings.Replace(body, "mail", "report", 1): 403,
+		`"namespace":"schedule","name":"nightly","version":2`:                                                      403,
+		`"namespace":"schedule","name":"mine","version":0,"body":` + body:                                          403,
+		`"namespace":"duty","name":"promote","version":1,"body":{}`:                                                403,
+		`"namespace":"duty","name":"reclaim","version":0,"body":{"paused":true}`:                                   403,
+		`"namespace":"retention","name":"rules","version":0,"body":[{"name":"mine","for":0}]`:                      403,
+		`"namespace":"budget","name":"bob","version":0,"body":{}`:                                                  204,
+		`"namespace":"report","name":"w1","version":0,"body":{}`:                                                   204,
 	} {
 		if a := s.keep("worker", `{"records":[{`+change+`}]}`); a.status != want {
 			t.Errorf("%s: %d %s, wanted %d", change, a.status, a.body, want)
@@ -173,9 +173,9 @@ func TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten(t *testing.T) {
 	if a := s.ask("worker", "POST", "/v1/store/purge", `{"rules":[{"name":"mine","for":"0s"}],"scan":100}`); a.status != http.StatusOK || !strings.Contains(a.body, `"jobs":0`) {
 		t.Error("a purge by the worker's own rules:", a.status, a.body)
 	}
-	for _, shelf := range []string{store.HistoryStories, store.HistoryFeed, store.HistoryCounts, store.HistoryTombstones} {
-		if a := s.ask("worker", "POST", "/v1/store/forget", `{"shelf":"`+shelf+`","older":"0s","limit":1000}`); a.status != http.StatusOK || !strings.Contains(a.body, `"count":0`) {
-			t.Errorf("%s of no age: %d %s", shelf, a.status, a.body)
+	for _, history := range []string{store.HistoryStories, store.HistoryFeed, store.HistoryCounts, store.HistoryTombstones} {
+		if a := s.ask("worker", "POST", "/v1/store/delete-history", `{"history":"`+history+`","older":"0s","limit":1000}`); a.status != http.StatusOK || !strings.Contains(a.body, `"count":0`) {
+			t.Errorf("%s of no age: %d %s", history, a.status, a.body)
 		}
 	}
 	if events, err := s.store.Events(t.Context(), "key/"+keyID(s.keys["admin"]), 10); err != nil || len(events) == 0 {
@@ -198,7 +198,7 @@ func TestAWorkersKeyAdvancesOnlyRunningRedrives(t *testing.T) {
 		t.Error("a redrive that was not ordered:", a.status, a.body)
 	}
 	body, _ := json.Marshal(redrive.Progress{ID: id, State: redrive.Running, Actor: "olga", Spec: redrive.Spec{Actor: "olga", All: true}})
-	record := `{"records":[{"room":"redrive","name":"` + id.String() + `","version":0,"body":` + string(body) + `}]}`
+	record := `{"records":[{"namespace":"redrive","name":"` + id.String() + `","version":0,"body":` + string(body) + `}]}`
 	if a := s.keep("worker", record); a.status != http.StatusForbidden {
 		t.Error("a worker orders a redrive:", a.status, a.body)
 	}
@@ -250,15 +250,15 @@ func TestAKeyBoundToQueuesWorksOnlyOnThem(t *testing.T) {
 		{"/v1/claims", `{"worker":"w"}`, 200},
 		{"/v1/claims", `{"worker":"w","kinds":["report"]}`, 403},
 		{"/v1/wakes", `{"queues":["default"],"patience":"0s"}`, 403},
-		{"/v1/store/keep", `{"enqueue":[{"kind":"mail","queue":"c"}]}`, 403},
-		{"/v1/store/keep", `{"records":[{"room":"schedule","name":"x","version":0,"body":{}}]}`, 403},
+		{"/v1/store/apply", `{"enqueue":[{"kind":"mail","queue":"c"}]}`, 403},
+		{"/v1/store/apply", `{"records":[{"namespace":"schedule","name":"x","version":0,"body":{}}]}`, 403},
 		{"/v1/store/job", `{"id":"` + foreign.String() + `"}`, 404},
 		{"/v1/store/redrive", `{"id":"` + foreign.String() + `","jobs":[]}`, 403},
 		{"/v1/store/artifacts", `{"job":"` + foreign.String() + `"}`, 404},
 		{"/v1/store/group", `{"id":"` + foreign.String() + `"}`, 403},
-		{"/v1/store/keep", `{"place":[{"queue":"c","source":"limit","at_most":2}]}`, 403},
-		{"/v1/store/keep", `{"artifacts":[{"job":"` + foreign.String() + `","name":"x","ref":"y"}]}`, 404},
-		{"/v1/store/keep", `{"records":[{"room":"budget","name":"x","version":0,"body":{}}]}`, 204},
+		{"/v1/store/apply", `{"place":[{"queue":"c","source":"limit","at_most":2}]}`, 403},
+		{"/v1/store/apply", `{"artifacts":[{"job":"` + foreign.String() + `","name":"x","ref":"y"}]}`, 404},
+		{"/v1/store/apply", `{"records":[{"namespace":"budget","name":"x","version":0,"body":{}}]}`, 204},
 	} {
 		if a := s.ask("narrow", "POST", ask.path, ask.body); a.status != ask.status {
 			t.Errorf("%s %s: %d %s, wanted %d", ask.path, ask.body, a.status, a.body, ask.status)

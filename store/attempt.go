@@ -10,10 +10,10 @@ import (
 type Charge string
 
 const (
-	ChargeNone    Charge = ""          // none: complete, cancelled or expired
-	ChargeFailure Charge = "failure"   // Failures: the attempt failed
-	ChargeCrash   Charge = "crash"     // Crashes: the worker was lost
-	ChargeRelease Charge = "interrupt" // Interrupts: released at no cost
+	ChargeNone    Charge = ""        // none: complete, cancelled or expired
+	ChargeFailure Charge = "failure" // Failures: the attempt failed
+	ChargeCrash   Charge = "crash"   // Crashes: the worker was lost
+	ChargeRelease Charge = "release" // Releases: released at no cost
 )
 
 // An Attempt is one attempt that has ended. The store keeps no record of a completed attempt besides the job itself; every other

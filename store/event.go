@@ -14,7 +14,7 @@ const (
 	EventProcessing = "processing" // claimed
 	EventReclaimed  = "reclaimed"  // taken over after its worker stopped renewing the lease
 	EventRetry      = "retry"      // the attempt failed or its worker was lost; the job is queued for another attempt
-	EventReleased   = "returned"   // released at no cost: shutdown, snooze or hold
+	EventReleased   = "released"   // released at no cost: shutdown, snooze or hold
 	EventComplete   = "complete"
 	EventFailed     = "failed"
 	EventBenign     = "benign"  // failed with a benign failure; written to the feed while a listener asks for failed
@@ -30,7 +30,7 @@ type Event struct {
 	Subject string      `json:"subject,omitempty"` // set when the event is not about a job: "group/<id>", "breaker/gateway", "hold/queue/mail", "redrive/<id>", "error/<fingerprint>", "duty/promote", "schedule/<name>", "subscription/<id>", "retention", "policy"
 
 	At         time.Time `json:"at"`
-	Name       string    `json:"name"` // one of the constants above, or words: manual retry, cancel, discard, redrive, breach; opened, ready, paused, ...
+	Name       string    `json:"name"` // one of the constants above, or words: manual retry, cancel, discard, redrive, deadline missed; opened, ready, paused, ...
 	Actor      string    `json:"actor,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	Request    string    `json:"request,omitempty"` // id of the request in which a person asked for the change
@@ -48,7 +48,7 @@ type Event struct {
 	Group   holdfast.ID       `json:"group,omitzero"`
 	Attempt int               `json:"attempt,omitempty"` // number of the attempt that ended, in this generation
 	Took    time.Duration     `json:"took,omitempty"`
-	DueAt   time.Time         `json:"due_at,omitzero"` // with retry and returned: when the next attempt may start
+	DueAt   time.Time         `json:"due_at,omitzero"` // with retry and released: when the next attempt may start
 	Code    string            `json:"code,omitempty"`
 	Message string            `json:"message,omitempty"`
 	Context map[string]string `json:"context,omitempty"` // http_status, exit_code, ...; for a group: its name

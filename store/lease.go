@@ -154,7 +154,7 @@ func (s *Settlement) Check() error {
 	switch s.Charge {
 	case ChargeNone, ChargeFailure, ChargeCrash, ChargeRelease:
 	default:
-		p.Add("a charge of %.40q: use failure, crash, interrupt, or none", string(s.Charge))
+		p.Add("a charge of %.40q: use failure, crash, release, or none", string(s.Charge))
 	}
 	if s.Limit < 0 || s.Limit > math.MaxInt32 {
 		p.Add("a charge against a limit of %d: give a number between 0 and %d", s.Limit, math.MaxInt32)
@@ -163,7 +163,7 @@ func (s *Settlement) Check() error {
 		p.Add("a complete attempt charged as %s: a completed attempt has no charge", s.Charge)
 	}
 	if s.To == holdfast.Queued && s.Charge == ChargeNone {
-		p.Add("an attempt that returns its job to the queue must be charged: use failure, crash or interrupt")
+		p.Add("an attempt that returns its job to the queue must be charged: use failure, crash or release")
 	}
 	if s.Delay < 0 || s.Delay > check.MaxDelay {
 		p.Add("delay %v: give a duration between 0 and 100 years", s.Delay)

@@ -12,7 +12,7 @@ import (
 // A Record is state that all processes on a store share: a breaker, a retry budget, the progress of a redrive, a policy.
 // The store saves it by compare-and-set on Version and does not interpret Body.
 type Record struct {
-	Namespace string          `json:"room"` // namespace: breaker, budget, redrive, policy, share, ...
+	Namespace string          `json:"namespace"` // namespace: breaker, budget, redrive, policy, share, ...
 	Name      string          `json:"name"`
 	Version   int             `json:"version"` // 1 when new; grows by one with each write
 	Body      json.RawMessage `json:"body"`

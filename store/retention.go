@@ -117,7 +117,7 @@ type PurgeCount struct {
 const (
 	HistoryFeed       = "feed"       // events of the feed, oldest first
 	HistoryStories    = "story"      // the audit log and the events of groups, breakers and other subjects, oldest first, so that the hash chain can be verified from there on
-	HistoryCounts     = "tallies"    // counts of error groups by time and place, and counts behind trends
+	HistoryCounts     = "counts"     // counts of error groups by time and place, and counts behind trends
 	HistoryTombstones = "tombstones" // tombstones; the purge counts stay
 
 	// MinKeepStories is how long entries of HistoryStories are kept at least, because they are the audit log. DeleteHistory refuses to delete

@@ -23,11 +23,18 @@ type Store interface {
 	Grouper
 	Archiver
 
-	// In returns an enqueuer that writes in the caller's transaction: the jobs exist if and when it commits. If the store
-	// does not know the type of tx, the first Enqueue returns ErrInvalid.
-	In(tx any) holdfast.Enqueuer
+	// In returns the store as the caller's transaction sees it. If the store does not know the type of tx, every call
+	// returns ErrInvalid.
+	In(tx any) Tx
 	// Close waits for writes in progress and closes the database.
 	Close() error
+}
+
+// A Tx is a store inside a transaction of the caller (Store.In). What it writes exists if and when that transaction commits.
+type Tx interface {
+	holdfast.Enqueuer
+	// Jobs lists jobs as Inspector.Jobs does, those included that the transaction has enqueued.
+	Jobs(ctx context.Context, f Filter) (jobs []holdfast.Job, cursor string, err error)
 }
 
 // A Claimer is the part of a store that worker processes use.

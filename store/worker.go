@@ -19,7 +19,7 @@ type WorkerInfo struct {
 	Depends   map[string]string `json:"depends,omitempty"`
 	Version   string            `json:"version,omitempty"` // of the application
 	Slots     int               `json:"slots"`
-	Codes     string            `json:"codes,omitempty"`  // name of the record in room "code" that holds the worker's own failure codes; empty: it has none
+	Codes     string            `json:"codes,omitempty"`  // name of the record in namespace "code" that holds the worker's own failure codes; empty: it has none
 	Policy    int               `json:"policy,omitempty"` // version of the applied policy that it uses; 0: none
 	Misses    string            `json:"misses,omitempty"` // parts of the applied policy that it does not apply, and why; empty: it applies all of it
 	StartedAt time.Time         `json:"started_at"`       // set by the store at the first report

@@ -68,7 +68,7 @@ var alerts = []alert{
 // Rules returns the alert rules for Prometheus as a file.
 func Rules() []byte {
 	var out strings.Builder
-	out.WriteString("# Written by `go run ./telemetry/generate` from the names of the metrics. Do not edit; change telemetry/alerts.go.\ngroups:\n  - name: holdfast\n    rules:\n")
+	out.WriteString("# Written by `go run ./generate` in telemetry from the names of the metrics. Do not edit; change telemetry/alerts.go.\ngroups:\n  - name: holdfast\n    rules:\n")
 	for _, a := range alerts {
 		fmt.Fprintf(&out, "      - alert: %s\n        expr: %s\n        for: %s\n        labels:\n          severity: %s\n        annotations:\n", a.name, quoted(a.expr), a.wait, a.severity)
 		fmt.Fprintf(&out, "          summary: %s\n          description: %s\n          runbook_url: %s\n", quoted(a.summary), quoted(a.meaning), quoted(runbook+a.anchor()))

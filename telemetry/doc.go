@@ -4,7 +4,7 @@
 //	metrics := telemetry.New(telemetry.Config{Source: ops.New(jobs, ops.Config{})})
 //	tracing := telemetry.NewTracing(nil)
 //	worker, err := engine.New(jobs, engine.Config{
-//		Ended: metrics.Ended, Around: []func(engine.Handler) engine.Handler{tracing.Around()},
+//		OnAttemptEnd: metrics.ObserveAttempt, Middleware: []func(engine.Handler) engine.Handler{tracing.Middleware()},
 //	})
 //	http.Handle("/metrics", metrics.Handler())
 //

@@ -17,7 +17,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	for file, want := range map[string][]byte{"dashboard.json": telemetry.Dashboard(), "alerts.yaml": telemetry.Rules()} {
 		is, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(is, want) {
-			t.Errorf("telemetry/%s is out of date: run 'go run ./telemetry/generate' (%v)", file, err)
+			t.Errorf("telemetry/%s is out of date: in telemetry, run 'go run ./generate' (%v)", file, err)
 		}
 	}
 }

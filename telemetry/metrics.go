@@ -24,10 +24,12 @@ type Config struct {
 	Within  time.Duration // how long a page waits for the store; 1 s when zero. The read itself may take ten times as long
 }
 
-// Metrics counts events of this process and reads the state of the store, and serves both to Prometheus. It is safe for
-// concurrent use.
+// Metrics counts events of this process and reads the state of the store, and serves both to Prometheus: on a page of its own
+// (Handler), or as a prometheus.Collector in a registry of the application, beside the application's own metrics. It is safe
+// for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry   *prometheus.Registry // of the page: this collector, and those of the Go runtime and the process
+	collectors []prometheus.Collector
 
 	queues, kinds, codes, dependencies, routes, duties, words *labelLimit
 
@@ -43,7 +45,7 @@ var longBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30
 // delayBuckets go from a second to a day, as the backoffs of policies do.
 var delayBuckets = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600}
 
-// New returns metrics with a registry of their own.
+// New returns metrics.
 func New(cfg Config) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -58,13 +60,29 @@ func New(cfg Config) *Metrics {
 	}
 	build := buildInfo.gauge()
 	build.WithLabelValues(cfg.Version, runtime.Version()).Set(1)
-	m.registry.MustRegister(build, m.enqueued, m.completed, m.failed, m.benign, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries, m.throttled,
+	m.collectors = []prometheus.Collector{
+		build, m.enqueued, m.completed, m.failed, m.benign, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries, m.throttled,
 		m.requests, m.attemptTime, m.callTime, m.retryDelay, m.requestTime,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if cfg.Source != nil {
-		m.registry.MustRegister(newStoreCollector(cfg, m))
 	}
+	if cfg.Source != nil {
+		m.collectors = append(m.collectors, newStoreCollector(cfg, m))
+	}
+	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.collectors {
+		c.Describe(to)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.collectors {
+		c.Collect(to)
+	}
 }
 
 // Handler serves the metrics page. Metrics that cannot be collected are left out.
@@ -173,7 +191,7 @@ func outcomeOf(end engine.AttemptEnd) string {
 	case end.Charge == store.ChargeCrash:
 		return "crashed"
 	case end.Charge == store.ChargeRelease:
-		return "returned"
+		return "released"
 	}
 	return "retry"
 }

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
@@ -169,4 +172,22 @@ func TestTheStoreIsAskedOnceForManyPages(t *testing.T) {
 			t.Errorf("a hundred pages at once asked the store %d times", n)
 		}
 	})
+}
+
+func TestMetricsCanBeRegisteredBesideThoseOfTheApplication(t *testing.T) {
+	m := telemetry.New(telemetry.Config{Version: "1.2.3"})
+	m.ObserveEnqueue([]holdfast.Draft{{Kind: "mail"}})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), m)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, f := range families {
+		found[f.GetName()] = true
+	}
+	if !found["holdfast_jobs_enqueued_total"] || !found["holdfast_build_info"] || !found["go_goroutines"] || found["process_start_time_seconds"] {
+		t.Errorf("families: %v", found)
+	}
 }

@@ -125,9 +125,9 @@ func (l *storeCollector) redrives(ctx context.Context, s valueSet) error {
 		if p.State != redrive.Running {
 			continue
 		}
-		s.add(redriving, float64(p.Tally.InFlight), "in_flight")
-		s.add(redriving, float64(p.Tally.Complete), "complete")
-		s.add(redriving, float64(p.Tally.Failed), "failed")
+		s.add(redriving, float64(p.Counts.InFlight), "in_flight")
+		s.add(redriving, float64(p.Counts.Complete), "complete")
+		s.add(redriving, float64(p.Counts.Failed), "failed")
 	}
 	return nil
 }

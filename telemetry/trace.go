@@ -82,7 +82,7 @@ func (t *Tracing) Middleware() func(next engine.Handler) engine.Handler {
 			}()
 			err := next(ctx, job)
 			returned = true
-			conclude(ctx, span, job, err)
+			recordOutcome(ctx, span, job, err)
 			return err
 		}
 	}
@@ -107,9 +107,9 @@ func attributesOf(job *engine.Raw) []attribute.KeyValue {
 	return all
 }
 
-// conclude records in a span how the handler returned. The failure code is the handler's or that of the built-in rules; the
+// recordOutcome records in a span how the handler returned. The failure code is the handler's or that of the built-in rules; the
 // decision about the job is made later and is in its story.
-func conclude(ctx context.Context, span trace.Span, job *engine.Raw, err error) {
+func recordOutcome(ctx context.Context, span trace.Span, job *engine.Raw, err error) {
 	outcome := failure.Outcome{Event: failure.Returned, Err: err}
 	switch cause := context.Cause(ctx); {
 	case err == nil:
@@ -124,7 +124,7 @@ func conclude(ctx context.Context, span trace.Span, job *engine.Raw, err error) 
 	case errors.Is(cause, context.DeadlineExceeded):
 		outcome.Event = failure.TimedOut
 	}
-	verdict := failure.Decide(failure.Rules{}, *job.Lease, outcome)
+	verdict := failure.Decide(failure.Rules{}, job.Lease, outcome)
 	if verdict.Failure == nil {
 		span.SetAttributes(attrOutcome.String("snoozed"))
 		return

@@ -90,7 +90,7 @@ func expectSpan(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map
 }
 
 func raw() *engine.Raw {
-	return &engine.Raw{Lease: &store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
+	return &engine.Raw{Lease: store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
 }
 
 func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {

@@ -18,20 +18,20 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A shelf is a scene whose files can be given an older time, in a folder or a bucket.
-type shelf struct {
+// A fileScene is a scene whose files can be given an older time, in a folder or a bucket.
+type fileScene struct {
 	*scene
 	dir    string // all files are below it, by their keys
 	bucket bool
 }
 
-// eachShelf checks a law with files in folders and in a bucket, on both stores.
-func eachShelf(t *testing.T, law func(s *shelf)) {
+// eachFileScene checks a law with files in folders and in a bucket, on both stores.
+func eachFileScene(t *testing.T, law func(s *fileScene)) {
 	t.Helper()
 	t.Run("folder", func(t *testing.T) {
 		eachStore(t, func(t *testing.T, address string) {
 			s := newScene(t, address)
-			law(&shelf{scene: s, dir: filepath.Dir(s.set.Uploads)})
+			law(&fileScene{scene: s, dir: filepath.Dir(s.set.Uploads)})
 		})
 	})
 	server := s3test.Start(t)
@@ -39,13 +39,13 @@ func eachShelf(t *testing.T, law func(s *shelf)) {
 		eachStore(t, func(t *testing.T, address string) {
 			place := server.Use(t)
 			s := newScene(t, address, func(set *settings) { set.Uploads, set.Results = place+"/uploads", place+"/results" })
-			law(&shelf{scene: s, dir: filepath.Join(server.Dir, strings.TrimPrefix(place, "s3://")), bucket: true})
+			law(&fileScene{scene: s, dir: filepath.Join(server.Dir, strings.TrimPrefix(place, "s3://")), bucket: true})
 		})
 	})
 }
 
 // ages makes a file older.
-func (s *shelf) ages(key string, by time.Duration) {
+func (s *fileScene) ages(key string, by time.Duration) {
 	s.Helper()
 	found := false
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
@@ -62,7 +62,7 @@ func (s *shelf) ages(key string, by time.Duration) {
 }
 
 // lays puts a file of a given age.
-func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
+func (s *fileScene) lays(among blob.Store, key string, ago time.Duration) {
 	s.Helper()
 	if _, err := among.Put(s.Context(), key, strings.NewReader("text of "+key)); err != nil {
 		s.Fatal(err)
@@ -71,22 +71,22 @@ func (s *shelf) lays(among blob.Store, key string, ago time.Duration) {
 }
 
 // old makes the sweep's record of the store a year old.
-func (s *shelf) old() {
+func (s *fileScene) old() {
 	s.Helper()
 	body, _ := json.Marshal(sweepState{Since: time.Now().AddDate(-1, 0, 0)})
-	if err := s.store.Apply(s.Context(), store.Change{Records: []store.Record{{Namespace: roomSweep, Name: nameSweep, Body: body}}}); err != nil {
+	if err := s.store.Apply(s.Context(), store.Change{Records: []store.Record{{Namespace: namespaceSweep, Name: nameSweep, Body: body}}}); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *shelf) sweeps() {
+func (s *fileScene) sweeps() {
 	s.Helper()
 	if err := s.sweep(s.Context()); err != nil {
 		s.Errorf("the sweep: %v", err)
 	}
 }
 
-func (s *shelf) there(among blob.Store, key string, want bool) {
+func (s *fileScene) there(among blob.Store, key string, want bool) {
 	s.Helper()
 	if _, err := among.Stat(s.Context(), key); (err == nil) != want || err != nil && !errors.Is(err, blob.ErrNotFound) {
 		s.Errorf("%s: should be there: %v; %v", key, want, err)
@@ -94,7 +94,7 @@ func (s *shelf) there(among blob.Store, key string, want bool) {
 }
 
 // fileStates returns the states of a job's files.
-func (s *shelf) fileStates(id holdfast.ID) (source, result string) {
+func (s *fileScene) fileStates(id holdfast.ID) (source, result string) {
 	s.Helper()
 	f, err := s.checkFiles(s.Context(), s.job(id))
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *shelf) fileStates(id holdfast.ID) (source, result string) {
 	return f.Source.State, f.Result.State
 }
 
-func (s *shelf) expectFiles(id holdfast.ID, source, result string) {
+func (s *fileScene) expectFiles(id holdfast.ID, source, result string) {
 	s.Helper()
 	if a, b := s.fileStates(id); a != source || b != result {
 		s.Errorf("the source is %s and the result %s; want %s and %s", a, b, source, result)
@@ -112,7 +112,7 @@ func (s *shelf) expectFiles(id holdfast.ID, source, result string) {
 
 // E17, C12: source and result expire separately; 000 section 2C tells an artifact that expired from one that is lost.
 func TestCheckFilesReturnsTheStatesOfFiles(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		refused := (&caller{TB: s.T, owner: "session:test"}).refused(s.scene)
 		s.expectFiles(refused, fileNone, fileNone)
 		first, second := s.enters(1), s.enters(2)
@@ -179,7 +179,7 @@ func TestSourceAndResultExpireIndependently(t *testing.T) {
 
 // 000 section 4: while the breaker holds, jobs stay queued, however long that is; none may lose its PDF meanwhile.
 func TestTheSourceOfALiveJobIsKeptBeyondItsRetention(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		s.old()
 		id := s.enters(1)
 		s.ages(sourceKey(id), 48*time.Hour)

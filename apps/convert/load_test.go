@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
+	"github.com/holdfastdev/holdfast/internal/soak"
 )
 
 var (
 	loadUploads = flag.Int("load.uploads", 20, "so many uploads at once")
-	loadJobs    = flag.Int("load.jobs", 60, "so many PDFs in all")
+	loadJobs    = flag.Int("load.jobs", soak.Pick("PDFs that the converter gets under load", 40, 600), "so many PDFs in all")
 )
 
 // A load is many clients that upload at once, and the answers they got.

@@ -50,13 +50,13 @@ type sessionKeyCache struct {
 }
 
 // The record of the store that contains the key.
-const sessionKeyRoom, sessionKeyName = "convert", "session-seal"
+const namespaceSessionKey, sessionKeyName = "convert", "session-seal"
 
 func (k *sessionKeyCache) read(ctx context.Context, from store.Maintainer) (sessionKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.key == nil {
-		records, err := from.Records(ctx, sessionKeyRoom)
+		records, err := from.Records(ctx, namespaceSessionKey)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (k *sessionKeyCache) read(ctx context.Context, from store.Maintainer) (sess
 		if err != nil {
 			return nil, err
 		}
-		err = from.Apply(ctx, store.Change{Records: []store.Record{{Namespace: sessionKeyRoom, Name: sessionKeyName, Body: body}}})
+		err = from.Apply(ctx, store.Change{Records: []store.Record{{Namespace: namespaceSessionKey, Name: sessionKeyName, Body: body}}})
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) { // another process created it first: read that one
 			return nil, err
 		}

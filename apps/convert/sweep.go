@@ -14,10 +14,10 @@ import (
 
 // The sweep is a duty. It cleans up files that a crash left between the steps of an upload or a conversion.
 const (
-	sweepAge   = time.Hour // younger files may belong to an upload or conversion in progress
-	sweepLimit = 1000      // files checked in one round, in the uploads and the results each
-	roomSweep  = "sweep"
-	nameSweep  = "files"
+	sweepAge       = time.Hour // younger files may belong to an upload or conversion in progress
+	sweepLimit     = 1000      // files checked in one round, in the uploads and the results each
+	namespaceSweep = "sweep"
+	nameSweep      = "files"
 )
 
 // A sweepState is the progress of the sweep, shared by all processes.
@@ -51,8 +51,8 @@ func (a *app) sweep(ctx context.Context) error {
 }
 
 func (a *app) readSweepState(ctx context.Context) (b sweepState, record store.Record, err error) {
-	record = store.Record{Namespace: roomSweep, Name: nameSweep}
-	records, err := a.jobs.Records(ctx, roomSweep)
+	record = store.Record{Namespace: namespaceSweep, Name: nameSweep}
+	records, err := a.jobs.Records(ctx, namespaceSweep)
 	for _, r := range records {
 		if r.Name == nameSweep {
 			record = r

@@ -17,7 +17,7 @@ import (
 
 // 000 section 11 (no double XML, and nothing left when a process dies): the sweep cleans up what a crash leaves between the steps of an upload.
 func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		s.old()
 		const long = 2 * time.Hour
 		orphan, young, foreign := holdfast.NewID(), holdfast.NewID(), holdfast.NewID()
@@ -52,7 +52,7 @@ func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
 }
 
 // unkeeps creates a job as an upload does that is killed before it records its source.
-func (s *shelf) unkeeps(n int) holdfast.ID {
+func (s *fileScene) unkeeps(n int) holdfast.ID {
 	s.Helper()
 	id, text := holdfast.NewID(), string(samplePDF(n))
 	if _, err := s.uploads.Put(s.Context(), sourceKey(id), strings.NewReader(text)); err != nil {
@@ -67,7 +67,7 @@ func (s *shelf) unkeeps(n int) holdfast.ID {
 
 // C10: if a worker dies after it wrote the XML, the next attempt records it; if the job was cancelled meanwhile, the sweep does.
 func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		s.old()
 		id := s.unkeeps(1)
 		s.lays(s.results, resultKey(id), 2*time.Hour)
@@ -86,7 +86,7 @@ func TestTheSweepRecordsAResultWithoutARecord(t *testing.T) {
 	})
 }
 
-func (s *shelf) keptNames(id holdfast.ID) (names string) {
+func (s *fileScene) keptNames(id holdfast.ID) (names string) {
 	s.Helper()
 	kept, err := s.store.Artifacts(s.Context(), store.ArtifactFilter{Job: id})
 	if err != nil {
@@ -120,7 +120,7 @@ func TestTheSweepRemovesPartsThatAreOld(t *testing.T) {
 
 // A wrong or empty DATABASE_URL does not delete files of another store.
 func TestTheSweepLeavesFilesThatAreOlderThanTheStore(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		key := sourceKey(holdfast.NewID())
 		s.lays(s.uploads, key, 2*time.Hour)
 		s.sweeps()
@@ -131,7 +131,7 @@ func TestTheSweepLeavesFilesThatAreOlderThanTheStore(t *testing.T) {
 
 // A purged job has a tombstone: its remaining files can be deleted.
 func TestTheSweepRemovesWhatAPurgedJobLeft(t *testing.T) {
-	eachShelf(t, func(s *shelf) {
+	eachFileScene(t, func(s *fileScene) {
 		id := s.enters(1)
 		s.works(queueConvert)
 		s.becomes(id, holdfast.Complete)
@@ -145,7 +145,7 @@ func TestTheSweepRemovesWhatAPurgedJobLeft(t *testing.T) {
 // Rounds are bounded, and each continues where the last one ended, in whichever process.
 func TestTheSweepContinuesWhereItEnded(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
-		s := &shelf{scene: newScene(t, address)}
+		s := &fileScene{scene: newScene(t, address)}
 		s.dir = s.set.Uploads
 		s.old()
 		then := time.Now().Add(-2 * time.Hour)
@@ -179,7 +179,7 @@ func TestTheSweepContinuesWhereItEnded(t *testing.T) {
 
 // While the storage or the store fails, no file counts as missing and none is deleted.
 func TestASweepThatFailsDeletesNothing(t *testing.T) {
-	s := &shelf{scene: newScene(t, "")}
+	s := &fileScene{scene: newScene(t, "")}
 	s.dir = s.set.Uploads
 	s.old()
 	id := s.unkeeps(1)

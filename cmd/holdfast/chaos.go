@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast/internal/chaos"
+	"github.com/holdfastdev/holdfast/cmd/internal/chaos"
 )
 
 // maxPrinted is how many violations are printed. The counts in the report are always complete.

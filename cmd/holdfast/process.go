@@ -78,7 +78,7 @@ func (s *serverProcess) open(ctx context.Context, address string) (err error) {
 	if s.policy, err = s.loadPolicy(ctx); err != nil {
 		return err
 	}
-	s.operator = newOperator(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.policy}, s.httpNames)
+	s.operator = newOperator(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.policy, CheckSubscription: s.checkSubscription}, s.httpNames)
 	if err := s.decideAuth(ctx); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func printRedrives(out io.Writer, redrives []redrive.Progress) {
 	}
 	rows := make([][]string, len(redrives))
 	for n, p := range redrives {
-		t := p.Tally
+		t := p.Counts
 		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), formatTime(p.StartedAt), p.Spec.Actor, short(orDash(p.Why), 60)}
 	}
 	table(out, []string{"REDRIVE", "STATE", "SENT", "IN FLIGHT", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "REASON"}, rows)
@@ -113,7 +113,7 @@ func progressLine(r ops.Redrive) string {
 	if r.Spec.Limit > 0 {
 		total = min(total, r.Spec.Limit)
 	}
-	t := r.Tally
+	t := r.Counts
 	total = max(total, t.Taken+r.RefusedJobs, 1)
 	ended := t.Complete + t.Failed + t.Cancelled + t.Discarded + r.RefusedJobs
 	const width = 30
@@ -136,7 +136,7 @@ func printRedrive(out io.Writer, r ops.Redrive) {
 	}
 	say("reason", "%s", orDash(r.Why))
 	say("started", "%s by %s: %s", formatTime(r.StartedAt), r.Spec.Actor, orDash(r.Spec.Reason))
-	say("jobs", "%d sent, %d discarded, %d cancelled, %d refused", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
+	say("jobs", "%d sent, %d discarded, %d cancelled, %d refused", r.Counts.Taken, r.Counts.Discarded, r.Counts.Cancelled, r.RefusedJobs)
 	for _, refusal := range r.Refused {
 		say("refused", "%s: %s", refusal.Job, refusal.Why)
 	}

@@ -39,7 +39,7 @@ directory, which 'holdfast serve' creates.
 		pauseCommand(), resumeCommand(), doctorCommand(), policyCommand(), codesCommand(),
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
-		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), backupCommand(), restoreCommand(),
+		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), migrateCommand(), backupCommand(), restoreCommand(),
 		stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
 	)
 	root.AddCommand(chaosCommands()...)

@@ -36,6 +36,14 @@ func checkSink(s subscription.Subscription) error {
 	return nil
 }
 
+// checkSubscription refuses a subscription that could not work, also one whose secrets this server cannot find or use.
+func (s *serverProcess) checkSubscription(sub subscription.Subscription) error {
+	if err := checkSink(sub); err != nil || s.notify == nil {
+		return err
+	}
+	return s.notify.CheckSecrets(sub)
+}
+
 // makeNotify creates the notifier, which delivers events to subscriptions through the configured sinks.
 func (s *serverProcess) makeNotify() error {
 	if s.set.Bool("no-notify") {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/cmd/internal/inbox"
 	"github.com/holdfastdev/holdfast/internal/config"
-	"github.com/holdfastdev/holdfast/internal/inbox"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/store"

@@ -134,7 +134,7 @@ func openStore(c *cobra.Command, address string) (*target, error) {
 			return nil, &holdfast.Error{Err: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the file name", file)}
 		}
 	}
-	s, err := anystore.Open(c.Context(), address)
+	s, err := anystore.OpenExisting(c.Context(), address)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,10 @@ func openStore(c *cobra.Command, address string) (*target, error) {
 
 // newOperator returns the operations on a store, configured the same for a server and for a command.
 func newOperator(s store.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
-	cfg.Retention, cfg.CheckSubscription, cfg.Prepare = engine.DefaultRetention, checkSink, prepareBuiltIn(names)
+	cfg.Retention, cfg.Prepare = engine.DefaultRetention, prepareBuiltIn(names)
+	if cfg.CheckSubscription == nil {
+		cfg.CheckSubscription = checkSink
+	}
 	return ops.New(s, cfg)
 }
 

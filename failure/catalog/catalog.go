@@ -57,7 +57,7 @@ type Catalog struct {
 	order   []string
 }
 
-// Read returns the built-in codes and those that workers published. records are those of Room, workers the live ones.
+// Read returns the built-in codes and those that workers published. records are those of Namespace, workers the live ones.
 // Records that cannot be decoded are skipped.
 func Read(records []store.Record, workers []store.WorkerInfo) *Catalog {
 	c := &Catalog{defined: map[string][]Definition{}}

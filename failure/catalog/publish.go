@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// Namespace is the room of the records in which workers publish their codes and policies: one record for each program, named by
+// Namespace is the namespace of the records in which workers publish their codes and policies: one record for each program, named by
 // a hash of its content.
 const Namespace = "code"
 

@@ -216,7 +216,7 @@ func (t table) put(source string, given map[string]string) {
 }
 
 // inOrder lists the settings in the order of the explanation; others follow by name.
-var inOrder = []string{"class", "retryable", "max_attempts", "give_up_after", "backoff", "retry_after_cap", "retry_within", "throttle", "throttle_trips_breaker", "group_benign", "max_crashes", "crash_backoff", "learned", "hopeless"}
+var inOrder = []string{"class", "retryable", "max_attempts", "give_up_after", "backoff", "retry_after_cap", "retry_within", "throttle", "throttle_trips_breaker", "group_benign", "max_crashes", "crash_backoff", "learned", "min_success_rate"}
 
 func (t table) settings() []Setting {
 	names := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
@@ -244,7 +244,7 @@ func builtIn() map[string]string {
 	return map[string]string{
 		"max_attempts": "3", "give_up_after": "no limit", "backoff": "exponential: 5s, times 2, up to 1h, plus up to 5s",
 		"retry_after_cap": "1h", "retry_within": "no limit", "throttle": "as the handler says", "throttle_trips_breaker": "only for status 503", "group_benign": "false",
-		"max_crashes": "3", "crash_backoff": "table: 0s, 1s, 2s, 4s, 8s, 16s, 32s, 1m", "learned": "false", "hopeless": "2%",
+		"max_crashes": "3", "crash_backoff": "table: 0s, 1s, 2s, 4s, 8s, 16s, 32s, 1m", "learned": "false", "min_success_rate": "2%",
 	}
 }
 

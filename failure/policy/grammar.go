@@ -63,8 +63,8 @@ func (t *terms) keys() []key {
 		{"throttle_trips_breaker", flag(&t.throttleTrips)},
 		{"group_benign", flag(&t.groupBenign)},
 		{"learned", flag(&t.learned)},
-		{"hopeless", func(r *reader, at place) {
-			if share(&t.hopeless)(r, at); t.hopeless == 1 {
+		{"min_success_rate", func(r *reader, at place) {
+			if share(&t.minSuccessRate)(r, at); t.minSuccessRate == 1 {
 				r.wrong(at, "100%% would stop every retry: give less than 100%%, such as 2%%")
 			}
 		}},

@@ -10,19 +10,19 @@ import (
 
 // terms are the settings of an entry about retries. Zero fields are not set.
 type terms struct {
-	maxAttempts   int
-	giveUpAfter   time.Duration
-	backoff       failure.Backoff
-	retryable     *bool // only for a code
-	maxCrashes    int
-	crashBackoff  failure.Backoff
-	retryAfterCap time.Duration
-	retryWithin   time.Duration
-	throttle      failure.Throttle
-	throttleTrips *bool
-	groupBenign   *bool
-	learned       *bool
-	hopeless      float64
+	maxAttempts    int
+	giveUpAfter    time.Duration
+	backoff        failure.Backoff
+	retryable      *bool // only for a code
+	maxCrashes     int
+	crashBackoff   failure.Backoff
+	retryAfterCap  time.Duration
+	retryWithin    time.Duration
+	throttle       failure.Throttle
+	throttleTrips  *bool
+	groupBenign    *bool
+	learned        *bool
+	minSuccessRate float64
 }
 
 // onto writes the settings that are set over a policy.
@@ -32,7 +32,7 @@ func (t *terms) onto(p *failure.Policy) {
 	p.MaxCrashes = cmp.Or(t.maxCrashes, p.MaxCrashes)
 	p.RetryAfterCap = cmp.Or(t.retryAfterCap, p.RetryAfterCap)
 	p.RetryWithin = cmp.Or(t.retryWithin, p.RetryWithin)
-	p.Hopeless = cmp.Or(t.hopeless, p.Hopeless)
+	p.MinSuccessRate = cmp.Or(t.minSuccessRate, p.MinSuccessRate)
 	p.Throttle = cmp.Or(t.throttle, p.Throttle)
 	p.ThrottleTripsBreaker = cmp.Or(t.throttleTrips, p.ThrottleTripsBreaker)
 	p.GroupBenign = cmp.Or(t.groupBenign, p.GroupBenign)
@@ -168,7 +168,7 @@ func (s *Set) levels(own Own, kind, owner string) []level {
 func entryOf(p failure.Policy) entry {
 	e := entry{terms: terms{
 		maxAttempts: p.MaxAttempts, giveUpAfter: p.GiveUpAfter, backoff: p.Backoff, maxCrashes: p.MaxCrashes, crashBackoff: p.CrashBackoff, retryAfterCap: p.RetryAfterCap,
-		retryWithin: p.RetryWithin, throttle: p.Throttle, throttleTrips: p.ThrottleTripsBreaker, groupBenign: p.GroupBenign, hopeless: p.Hopeless,
+		retryWithin: p.RetryWithin, throttle: p.Throttle, throttleTrips: p.ThrottleTripsBreaker, groupBenign: p.GroupBenign, minSuccessRate: p.MinSuccessRate,
 	}}
 	if p.Learned {
 		e.learned = &p.Learned

@@ -132,7 +132,7 @@ func TestAFileWithAnyMistakeIsRefused(t *testing.T) {
 		"a zone without a budget":     {"owners: {a: {budget: {zone: UTC}}}\n", "a zone without a budget"},
 		"a password":                  {"dependencies: {a: {probe: {url: \"http://u:hunter2@x/\"}}}\n", "a password in an address"},
 		"open for two years":          {"dependencies: {a: {breaker: {open_max: 730d}}}\n", "open_max is 17520h0m0s: give a duration up to a year"},
-		"all hopeless":                {"defaults: {hopeless: 100%}\n", "100% would stop every retry"},
+		"a rate of all":               {"defaults: {min_success_rate: 100%}\n", "100% would stop every retry"},
 		"a complex key":               {"kinds: {[a]: {cost: 1}}\n", "a name is missing, or is not a plain word"},
 		"depth":                       {"kinds: " + deep, "found a list"},
 	} {

@@ -31,7 +31,7 @@ kinds:
   convert:
     max_attempts: 4
     learned: true
-    hopeless: 3%
+    min_success_rate: 3%
     cost: 2.5
     codes: {GW_5XX: {max_attempts: 7, give_up_after: 2d, backoff: {delay: 1m, jitter: full}}}
     limit: {at_most: 8, per_second: 5}
@@ -75,7 +75,7 @@ func TestEverySettingOfAFileIsRead(t *testing.T) {
 	}
 	p := s.For("convert", "")
 	want := failure.Policy{
-		MaxAttempts: 4, GiveUpAfter: 24 * time.Hour, MaxCrashes: 3, RetryAfterCap: time.Hour, RetryWithin: 15 * time.Minute, Learned: true, Hopeless: 0.03,
+		MaxAttempts: 4, GiveUpAfter: 24 * time.Hour, MaxCrashes: 3, RetryAfterCap: time.Hour, RetryWithin: 15 * time.Minute, Learned: true, MinSuccessRate: 0.03,
 		Backoff: failure.Exponential{Base: 5 * time.Second, Factor: 2, Cap: time.Hour, Jitter: failure.Jitter{Percent: 20}}, CrashBackoff: failure.Fixed(0),
 	}
 	codes := p.Codes

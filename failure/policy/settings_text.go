@@ -25,7 +25,7 @@ func (t *terms) settings() map[string]string {
 	put(t.retryAfterCap > 0, "retry_after_cap", durationText(t.retryAfterCap))
 	put(t.retryWithin > 0, "retry_within", durationText(t.retryWithin))
 	put(t.throttle != "", "throttle", string(t.throttle))
-	put(t.hopeless > 0, "hopeless", percent(t.hopeless))
+	put(t.minSuccessRate > 0, "min_success_rate", percent(t.minSuccessRate))
 	for name, flag := range map[string]*bool{"retryable": t.retryable, "learned": t.learned, "throttle_trips_breaker": t.throttleTrips, "group_benign": t.groupBenign} {
 		if flag != nil {
 			given[name] = strconv.FormatBool(*flag)

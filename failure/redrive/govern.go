@@ -12,7 +12,7 @@ import (
 // Next returns how many jobs to take now, and why not more. It may end or stop the redrive. The caller must store the returned
 // progress even if take is 0, because the rate limit has advanced.
 func Next(p Progress, t store.RedriveCounts, now time.Time) (take int, next Progress, why string) {
-	p.Tally = t
+	p.Counts = t
 	if p.State != Running {
 		return 0, p, p.Why
 	}
@@ -142,8 +142,8 @@ func Resume(p Progress, actor, reason string, now time.Time) (Progress, error) {
 		return p, conflict("resume", p, "only a paused or stopped one can be resumed")
 	}
 	if p.State == Stopped {
-		p.Since = p.Tally
-		p.Passed = p.Passed || p.Tally.Taken >= p.Spec.Canary
+		p.Since = p.Counts
+		p.Passed = p.Passed || p.Counts.Taken >= p.Spec.Canary
 	}
 	p.State, p.Why, p.Actor, p.EndedAt, p.StepAt, p.Tokens = Running, actionBy("resumed", actor, reason), actor, time.Time{}, now, 0
 	return p, nil

@@ -5,7 +5,7 @@
 // continue from it. One step is
 //
 //	if p.Pending is not empty: take those jobs, p = p.Stepped(refused)
-//	take, p, why := redrive.Next(p, tally, now)    how many to take now
+//	take, p, why := redrive.Next(p, counts, now)    how many to take now
 //	p = p.Plan(jobs, cursor, last)                 at most that many, found by p.Filter(now)
 //	store p by compare-and-set                     on a conflict, read p again and start over
 //	take the jobs, p = p.Stepped(refused)          stored with the next step
@@ -144,7 +144,7 @@ const (
 // Ended reports whether the redrive cannot continue.
 func (s State) Ended() bool { return s == Cancelled || s == Done }
 
-// Progress is the complete state of a redrive. It is stored as JSON in a record of room "redrive" under its id.
+// Progress is the complete state of a redrive. It is stored as JSON in a record of namespace "redrive" under its id.
 type Progress struct {
 	ID        holdfast.ID `json:"id"`
 	Spec      Spec        `json:"spec"`
@@ -161,7 +161,7 @@ type Progress struct {
 	Tokens    float64             `json:"tokens"`
 	Passed    bool                `json:"passed,omitempty"` // the canary ended well
 	Since     store.RedriveCounts `json:"since"`            // the counts when it was last resumed; only later results count for the automatic stop
-	Tally     store.RedriveCounts `json:"tally"`            // the counts at the last step
+	Counts    store.RedriveCounts `json:"counts"`           // the counts at the last step
 
 	RefusedJobs int       `json:"refused_jobs,omitempty"`
 	Refused     []Refusal `json:"refused,omitempty"` // the first hundred

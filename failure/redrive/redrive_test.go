@@ -23,7 +23,7 @@ func careful() Spec {
 // An operator is a store with dead letters: the jobs that it gives are in flight for some steps and end as configured.
 type operator struct {
 	left    int
-	tally   store.RedriveCounts
+	counts  store.RedriveCounts
 	running []int // steps to go
 	fails   func(n int) bool
 	takes   int // steps that a job is under way
@@ -33,11 +33,11 @@ type operator struct {
 func (d *operator) take(n int) (got int, last bool) {
 	got = min(n, d.left)
 	d.left -= got
-	d.tally.Taken += got
+	d.counts.Taken += got
 	for range got {
 		d.running = append(d.running, d.takes)
 	}
-	d.tally.InFlight = len(d.running)
+	d.counts.InFlight = len(d.running)
 	return got, d.left == 0
 }
 
@@ -49,14 +49,14 @@ func (d *operator) pass() {
 			continue
 		}
 		if d.fails(d.ended) {
-			d.tally.Failed++
+			d.counts.Failed++
 		} else {
-			d.tally.Complete++
+			d.counts.Complete++
 		}
 		d.ended++
 	}
 	d.running = still
-	d.tally.InFlight = len(still)
+	d.counts.InFlight = len(still)
 }
 
 // drive runs a redrive to its end, keeping it as JSON between any two steps, and answers with what each second took.
@@ -66,7 +66,7 @@ func drive(t interface {
 	p, now := Start(holdfast.NewID(), o, noon), noon
 	var taken []int
 	for range 10_000 {
-		take, next, why := Next(p, d.tally, now)
+		take, next, why := Next(p, d.counts, now)
 		if why == "" {
 			t.Fatalf("a step without a reason: %+v", next)
 		}
@@ -97,8 +97,8 @@ func drive(t interface {
 func TestTheCanaryEndsBeforeAnythingElseIsTaken(t *testing.T) {
 	d := &operator{left: 100, takes: 4, fails: func(int) bool { return false }}
 	p, taken := drive(t, careful(), d)
-	if p.State != Done || d.tally.Complete != 100 || p.EndedAt.IsZero() {
-		t.Fatalf("%s, %+v", p.Why, d.tally)
+	if p.State != Done || d.counts.Complete != 100 || p.EndedAt.IsZero() {
+		t.Fatalf("%s, %+v", p.Why, d.counts)
 	}
 	if fmt.Sprint(taken[:6]) != "[5 0 0 0 10 10]" {
 		t.Errorf("the first seconds took %v", taken[:6])
@@ -108,8 +108,8 @@ func TestTheCanaryEndsBeforeAnythingElseIsTaken(t *testing.T) {
 func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
 	d := &operator{left: 100, takes: 2, fails: func(n int) bool { return n < 2 }}
 	p, _ := drive(t, careful(), d)
-	if p.State != Stopped || d.tally.Taken != 5 || !strings.Contains(p.Why, "2 of the canary's 5 failed again, more than 20%") {
-		t.Errorf("%s: %s, %+v", p.State, p.Why, d.tally)
+	if p.State != Stopped || d.counts.Taken != 5 || !strings.Contains(p.Why, "2 of the canary's 5 failed again, more than 20%") {
+		t.Errorf("%s: %s, %+v", p.State, p.Why, d.counts)
 	}
 	d = &operator{left: 100, takes: 2, fails: func(n int) bool { return n < 1 }}
 	if p, _ = drive(t, careful(), d); p.State != Done {
@@ -128,14 +128,14 @@ func TestACanaryWithoutResultsStopsTheRest(t *testing.T) {
 func TestTooManyFailuresStopItLaterToo(t *testing.T) {
 	d := &operator{left: 1000, takes: 1, fails: func(n int) bool { return n >= 50 }}
 	p, _ := drive(t, careful(), d)
-	if p.State != Stopped || d.tally.Taken > 100 || d.tally.Taken < 60 {
-		t.Errorf("%s: %s, %+v", p.State, p.Why, d.tally)
+	if p.State != Stopped || d.counts.Taken > 100 || d.counts.Taken < 60 {
+		t.Errorf("%s: %s, %+v", p.State, p.Why, d.counts)
 	}
 	p, err := Resume(p, "ada", "repaired", noon.Add(time.Hour))
 	if err != nil || p.State != Running {
 		t.Fatalf("%v, %+v", err, p)
 	}
-	take, p, why := Next(p, d.tally, noon.Add(time.Hour+time.Second))
+	take, p, why := Next(p, d.counts, noon.Add(time.Hour+time.Second))
 	if take == 0 || p.State != Running {
 		t.Errorf("earlier results stop a resumed redrive: %d, %s", take, why)
 	}
@@ -166,7 +166,7 @@ func TestNoOrderIsExceeded(t *testing.T) {
 		d := &operator{left: rapid.IntRange(0, 150).Draw(t, "dead letters"), takes: rapid.IntRange(1, 5).Draw(t, "takes"), fails: func(int) bool { return true }}
 		there, latest := d.left, noon
 		for step := 0; p.State == Running; step++ {
-			take, next, _ := Next(p, d.tally, now)
+			take, next, _ := Next(p, d.counts, now)
 			last := next.Exhausted
 			if take > 0 {
 				_, last = d.take(take)
@@ -177,16 +177,16 @@ func TestNoOrderIsExceeded(t *testing.T) {
 			}
 			within := o.PerSecond*latest.Sub(noon).Seconds() + max(1, o.PerSecond) + 1e-6
 			switch {
-			case d.tally.InFlight > o.InFlight:
-				t.Fatalf("%d in flight, %d may be", d.tally.InFlight, o.InFlight)
-			case float64(d.tally.Taken) > within:
-				t.Fatalf("%d taken after %v at %v a second", d.tally.Taken, now.Sub(noon), o.PerSecond)
-			case o.Limit > 0 && d.tally.Taken > o.Limit:
-				t.Fatalf("%d taken, the limit is %d", d.tally.Taken, o.Limit)
-			case !p.Passed && o.Canary > 0 && d.tally.Taken > o.Canary:
-				t.Fatalf("%d taken before the canary of %d had ended", d.tally.Taken, o.Canary)
+			case d.counts.InFlight > o.InFlight:
+				t.Fatalf("%d in flight, %d may be", d.counts.InFlight, o.InFlight)
+			case float64(d.counts.Taken) > within:
+				t.Fatalf("%d taken after %v at %v a second", d.counts.Taken, now.Sub(noon), o.PerSecond)
+			case o.Limit > 0 && d.counts.Taken > o.Limit:
+				t.Fatalf("%d taken, the limit is %d", d.counts.Taken, o.Limit)
+			case !p.Passed && o.Canary > 0 && d.counts.Taken > o.Canary:
+				t.Fatalf("%d taken before the canary of %d had ended", d.counts.Taken, o.Canary)
 			case step > 100_000:
-				t.Fatalf("it never ends: %+v, %+v", p, d.tally)
+				t.Fatalf("it never ends: %+v, %+v", p, d.counts)
 			}
 			// A clock that stands still or goes backwards now and then is harmless.
 			now = now.Add(time.Duration(rapid.IntRange(-200, 3000).Draw(t, "passes")) * time.Millisecond)
@@ -196,8 +196,8 @@ func TestNoOrderIsExceeded(t *testing.T) {
 		if o.Limit > 0 {
 			want = min(there, o.Limit)
 		}
-		if p.State != Done || d.tally.Taken != want {
-			t.Fatalf("%s: %s; %d of %d taken", p.State, p.Why, d.tally.Taken, want)
+		if p.State != Done || d.counts.Taken != want {
+			t.Fatalf("%s: %s; %d of %d taken", p.State, p.Why, d.counts.Taken, want)
 		}
 	})
 }

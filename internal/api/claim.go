@@ -91,7 +91,7 @@ type Settlement struct {
 	Token       int               `json:"token" doc:"Token of the lease."`
 	To          holdfast.State    `json:"to" doc:"New state: complete, failed, cancelled, or queued for another attempt."`
 	Delay       time.Duration     `json:"delay,omitempty" doc:"With queued: time until the next attempt."`
-	Charge      store.Charge      `json:"charge,omitempty" doc:"Counter that the attempt adds to: failure, crash or interrupt."`
+	Charge      store.Charge      `json:"charge,omitempty" doc:"Counter that the attempt adds to: failure, crash or release."`
 	Limit       int               `json:"limit,omitempty" doc:"Maximum that the charge was compared with."`
 	StartWithin time.Duration     `json:"start_within,omitempty" doc:"With queued: the next attempt must start within this time; a later start is recorded as a missed deadline."`
 	Version     string            `json:"version,omitempty" doc:"Version of the application."`
@@ -136,20 +136,20 @@ type NoteIn struct {
 	}
 }
 
-// PresentIn is a worker's report that it is alive.
-type PresentIn struct {
+// ReportWorkerIn is a worker's report that it is alive.
+type ReportWorkerIn struct {
 	Name string `path:"name" doc:"Name of the worker, the same as in its claims."`
-	Body Present
+	Body WorkerReport
 }
 
-// Present is what a worker reports about itself.
-type Present struct {
+// WorkerReport is what a worker reports about itself.
+type WorkerReport struct {
 	Queues  []string          `json:"queues" required:"false" doc:"Queues the worker claims from."`
 	Kinds   []string          `json:"kinds" required:"false" doc:"Kinds the worker has handlers for."`
 	Depends map[string]string `json:"depends,omitempty" doc:"The dependency that each kind calls. Breakers and limits use it."`
 	Version string            `json:"version,omitempty" doc:"Version of the application."`
 	Slots   int               `json:"slots,omitempty" doc:"How many jobs the worker runs at the same time."`
-	Codes   string            `json:"codes,omitempty" doc:"Name of the record, in the room code, that holds the worker's own failure codes."`
+	Codes   string            `json:"codes,omitempty" doc:"Name of the record, in the namespace code, that holds the worker's own failure codes."`
 	Policy  int               `json:"policy,omitempty" doc:"Version of the applied policy that the worker follows; 0 when it follows none."`
 	Misses  string            `json:"misses,omitempty" doc:"Parts of the applied policy that the worker does not follow or does not know, and why."`
 	For     time.Duration     `json:"for,omitempty" doc:"How long the worker counts as alive after this report. Leave it out when the worker stops."`
@@ -175,7 +175,7 @@ var (
 	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: apikey.Worker, Tag: "workers", About: "Renew leases. Call it about every third of the lease duration. It may be repeated."}
 	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Settle jobs with your own decisions. For engines, which apply the policy themselves; other workers report outcomes. It may be repeated."}
 	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Save progress and checkpoints. It may be repeated. An entry is answered with lease_lost if the worker no longer holds the job."}
-	PutWorker  = Route[PresentIn, Nothing]{Name: "present", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Report that a worker is alive. Includes what it works on and which dependencies its kinds call, for breakers and limits."}
+	PutWorker  = Route[ReportWorkerIn, Nothing]{Name: "report-worker", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Report that a worker is alive. Includes what it works on and which dependencies its kinds call, for breakers and limits."}
 	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: apikey.Worker, Tag: "workers", Long: true, About: "Wait for work. Returns when there may be jobs to claim or a job to stop, or when the time is over."}
 	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Report outcomes of jobs. The server applies the policy: it decides whether and when a job is retried and what the result means for the breaker. It may be repeated. Errors: unavailable (this server runs no engine; use /v1/claims/settle)."}
 )

@@ -25,7 +25,7 @@ var options = json.JoinOptions(
 	json.RejectUnknownMembers(true),
 	jsontext.PreserveRawStrings(true),
 	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, formMarshalers)),
-	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, formUnmarshalers)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, formUnmarshalers)),
 )
 
 // lenient accepts JSON that the store holds: it was validated when it was enqueued, and is returned as it is.
@@ -83,19 +83,14 @@ func Unmarshal(text []byte, to any) error {
 	if err := checkDepth(text); err != nil {
 		return err
 	}
-	if !decodeFast(text, to) {
-		if err := json.Unmarshal(text, to, options); err != nil {
-			return unreadable(err)
-		}
+	if err := json.Unmarshal(text, to, options); err != nil {
+		return unreadable(err)
 	}
 	return refuseNUL(text, to)
 }
 
 // UnmarshalLoose decodes an answer. It ignores unknown members, because a newer server may send more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
-	if decodeFast(text, to) {
-		return nil
-	}
 	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
 }
 

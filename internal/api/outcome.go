@@ -15,7 +15,7 @@ const (
 	OutcomeCrashed    = "crashed"    // the program failed unexpectedly: a panic, an unhandled exception
 	OutcomeThrottled  = "throttled"  // the dependency asked to be called later; the attempt costs nothing
 	OutcomeSnoozed    = "snoozed"    // the job cannot be done yet; the attempt costs nothing
-	OutcomeReturned   = "returned"   // released: the worker stops, or never started it; the attempt costs nothing
+	OutcomeReleased   = "released"   // released: the worker stops, or never started it; the attempt costs nothing
 	OutcomeCancelled  = "cancelled"  // a person cancelled the job, and the worker stopped it
 	OutcomeUnreadable = "unreadable" // the arguments cannot be decoded
 )
@@ -26,7 +26,7 @@ type Outcome struct {
 	Batch   holdfast.ID `json:"batch" doc:"Id of the claim batch."`
 	Job     holdfast.ID `json:"job" doc:"Id of the job."`
 	Token   int         `json:"token" doc:"Token of the lease."`
-	Outcome string      `json:"outcome" enum:"complete,failed,throttled,timed_out,crashed,snoozed,returned,cancelled,unreadable" doc:"How the attempt ended. throttled: the dependency asked to be called later; the job waits for retry_after and spends no attempt. snoozed: it is too early for the job; it waits for snooze and spends no attempt. returned: the worker stops or never started the job; it is released at no cost."`
+	Outcome string      `json:"outcome" enum:"complete,failed,throttled,timed_out,crashed,snoozed,released,cancelled,unreadable" doc:"How the attempt ended. throttled: the dependency asked to be called later; the job waits for retry_after and spends no attempt. snoozed: it is too early for the job; it waits for snooze and spends no attempt. returned: the worker stops or never started the job; it is released at no cost."`
 
 	Took   time.Duration   `json:"took,omitempty" doc:"How long the attempt ran, such as 1.5s."`
 	Result json.RawMessage `json:"result,omitempty" doc:"With complete: any JSON value up to 1 MiB."`

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
@@ -23,6 +24,16 @@ type Route[In, Out any] struct {
 	Status int          // status of success; 200 when zero, 204 when Out is Nothing
 	Limit  int64        // maximum body size in bytes; DefaultLimit when zero
 	Long   bool         // it waits or streams: it has no deadline and does not count as a running request
+}
+
+// An Operation describes a Route whose types are not known at compile time.
+type Operation struct {
+	Name, Method, Path string
+	Scope, Also        apikey.Scope
+	About, Tag         string
+	Status             int
+	In, Out            reflect.Type
+	Bound              bool // a key that is bound to an owner may call it
 }
 
 // DefaultLimit is the maximum body size, in bytes, of routes without a Limit.

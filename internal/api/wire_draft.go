@@ -2,123 +2,18 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/holdfastdev/holdfast"
 )
 
-// Calls may carry thousands of drafts and receipts, so these are encoded and decoded by hand. The result is the same as that of the JSON library with the
-// struct tags; a test compares the two.
-
-// draftIn decodes a draft.
-var draftIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *holdfast.Draft) error {
-	if d.PeekKind() != '{' {
-		return errors.ErrUnsupported // the library's decoder reports the mistake
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != '}' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := readMember(d, token.String(), to); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-})
-
-// readMember decodes the value of one member of a draft.
-func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
-	var text *string
-	switch name {
-	case "kind":
-		text = &to.Kind
-	case "queue":
-		text = &to.Queue
-	case "owner":
-		text = &to.Owner
-	case "dependency":
-		text = &to.Dependency
-	case "unique_key":
-		text = &to.UniqueKey
-	case "idempotency_key":
-		text = &to.IdempotencyKey
-	case "trace":
-		text = &to.Trace
-	case "id":
-		if d.PeekKind() == '"' {
-			token, err := d.ReadToken()
-			if err == nil {
-				to.ID, err = holdfast.ParseID(token.String())
-			}
-			return err
-		}
-		return json.UnmarshalDecode(d, &to.ID)
-	case "args":
-		value, err := d.ReadValue()
-		to.Args = bytes.Clone(value)
-		return err
-	default:
-		field := rareField(name, to)
-		if field != nil {
-			return json.UnmarshalDecode(d, field)
-		}
-		if strict, _ := json.GetOption(d.Options(), json.RejectUnknownMembers); strict {
-			return json.ErrUnknownName
-		}
-		return d.SkipValue()
-	}
-	if d.PeekKind() != '"' {
-		return json.UnmarshalDecode(d, text)
-	}
-	token, err := d.ReadToken()
-	if err == nil {
-		*text = token.String()
-	}
-	return err
-}
-
-// rareField returns the field for a member that few drafts have; nil for an unknown name.
-func rareField(name string, to *holdfast.Draft) any {
-	switch name {
-	case "priority":
-		return &to.Priority
-	case "tags":
-		return &to.Tags
-	case "group":
-		return &to.Group
-	case "after":
-		return &to.After
-	case "after_all":
-		return &to.AfterAll
-	case "delay":
-		return &to.Delay
-	case "run_at":
-		return &to.RunAt
-	case "expire_in":
-		return &to.ExpireIn
-	case "expire_at":
-		return &to.ExpireAt
-	case "retry_within":
-		return &to.RetryWithin
-	case "max_attempts":
-		return &to.MaxAttempts
-	case "unique_done":
-		return &to.UniqueDone
-	}
-	return nil
-}
+// Calls may carry thousands of drafts, receipts, leases and settlements, so these are encoded by hand, and receipts are also decoded by hand. The text is the same
+// as that of the JSON library with the struct tags; tests compare the two.
 
 // A jsonWriter writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
 type jsonWriter struct {

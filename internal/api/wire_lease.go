@@ -1,9 +1,7 @@
 package api
 
 import (
-	"bytes"
 	stdjson "encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -99,7 +97,7 @@ func (p *jsonWriter) lease(l *Lease) {
 	p.count("token", l.Token)
 	p.count("failures", l.Failures)
 	p.count("crashes", l.Crashes)
-	p.count("interrupts", l.Releases)
+	p.count("releases", l.Releases)
 	p.count("generation", l.Generation)
 	p.text("worker", l.Worker)
 	p.when("lease_until", l.LeaseUntil)
@@ -140,131 +138,4 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}
-}
-
-// leaseIn decodes a lease.
-var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error {
-	if d.PeekKind() != '{' {
-		return errors.ErrUnsupported
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != '}' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := to.read(d, token.String()); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-})
-
-// read decodes the value of one member.
-func (l *Lease) read(d *jsontext.Decoder, name string) error {
-	field := l.field(name)
-	switch to := field.(type) {
-	case nil:
-		return d.SkipValue()
-	case *stdjson.RawMessage:
-		value, err := d.ReadValue()
-		*to = bytes.Clone(value)
-		return err
-	case *string, *holdfast.ID, *time.Time, *holdfast.State:
-		if d.PeekKind() == '"' {
-			return readText(d, to)
-		}
-	case *int:
-		if d.PeekKind() == '0' {
-			token, err := d.ReadToken()
-			if err == nil {
-				*to, err = strconv.Atoi(token.String())
-			}
-			return err
-		}
-	}
-	return json.UnmarshalDecode(d, field)
-}
-
-func readText(d *jsontext.Decoder, to any) error {
-	token, err := d.ReadToken()
-	if err != nil {
-		return err
-	}
-	text := token.String()
-	switch to := to.(type) {
-	case *string:
-		*to = text
-	case *holdfast.State:
-		*to = holdfast.State(text)
-	case *holdfast.ID:
-		*to, err = holdfast.ParseID(text)
-	case *time.Time:
-		*to, err = time.Parse(time.RFC3339Nano, text)
-	}
-	return err
-}
-
-// field returns the field for a member; nil for an unknown name.
-func (l *Lease) field(name string) any {
-	switch name {
-	case "id":
-		return &l.ID
-	case "args":
-		return &l.Args
-	case "created_at":
-		return &l.CreatedAt
-	case "due_at":
-		return &l.DueAt
-	case "token":
-		return &l.Token
-	case "failures":
-		return &l.Failures
-	case "crashes":
-		return &l.Crashes
-	case "interrupts":
-		return &l.Releases
-	case "generation":
-		return &l.Generation
-	case "worker":
-		return &l.Worker
-	case "lease_until":
-		return &l.LeaseUntil
-	case "started_at":
-		return &l.StartedAt
-	case "as_of":
-		return &l.AsOf
-	case "batch":
-		return &l.Batch
-	case "attempt":
-		return &l.Attempt
-	case "since":
-		return &l.Since
-	case "checkpoint":
-		return &l.Checkpoint
-	case "lost":
-		return &l.Lost
-	case "corrupt":
-		return &l.Corrupt
-	}
-	if fact, ok := jobFields[name]; ok {
-		return fact(l)
-	}
-	return nil
-}
-
-// jobFields returns the fields for the members that describe the job.
-var jobFields = map[string]func(l *Lease) any{
-	"kind": func(l *Lease) any { return &l.Kind }, "queue": func(l *Lease) any { return &l.Queue }, "priority": func(l *Lease) any { return &l.Priority },
-	"owner": func(l *Lease) any { return &l.Owner }, "tags": func(l *Lease) any { return &l.Tags }, "dependency": func(l *Lease) any { return &l.Dependency },
-	"group": func(l *Lease) any { return &l.Group }, "after": func(l *Lease) any { return &l.After }, "retry_within": func(l *Lease) any { return &l.RetryWithin },
-	"max_attempts": func(l *Lease) any { return &l.MaxAttempts }, "unique_key": func(l *Lease) any { return &l.UniqueKey },
-	"idempotency_key": func(l *Lease) any { return &l.IdempotencyKey }, "trace": func(l *Lease) any { return &l.Trace },
-	"run_at": func(l *Lease) any { return &l.RunAt }, "expire_at": func(l *Lease) any { return &l.ExpireAt }, "state": func(l *Lease) any { return &l.State },
-	"waiting": func(l *Lease) any { return &l.Waiting }, "cancelling": func(l *Lease) any { return &l.Cancelling }, "progress": func(l *Lease) any { return &l.Progress },
-	"last_failure": func(l *Lease) any { return &l.LastFailure }, "finished_at": func(l *Lease) any { return &l.FinishedAt }, "result": func(l *Lease) any { return &l.Result },
-	"discarded": func(l *Lease) any { return &l.Discarded }, "upstream": func(l *Lease) any { return &l.Upstream },
 }

@@ -199,30 +199,3 @@ func afterText(text []byte, at int) int {
 		}
 	}
 }
-
-// afterValue returns the end of the first JSON value in text, or -1 if it has no end. It does not validate the value.
-func afterValue(text []byte) int {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			if i = afterText(text, i) - 1; depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth < 0 {
-				return i
-			}
-			if depth == 0 {
-				return i + 1
-			}
-		case ',':
-			if depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}

@@ -25,9 +25,9 @@ type Which struct {
 	ID holdfast.ID `json:"id" doc:"Id of the job, group or redrive."`
 }
 
-// InNamespace has the name of a room: the group of records that one part of the system keeps.
+// InNamespace has the name of a namespace: the group of records that one part of the system keeps.
 type InNamespace struct {
-	Room string `json:"room" doc:"Name of the room."`
+	Namespace string `json:"namespace" doc:"Name of the namespace."`
 }
 
 // A Stretch is a part of the feed or of the events of a subject.
@@ -44,9 +44,9 @@ type Lately struct {
 
 // Aged says which entries to delete.
 type Aged struct {
-	Shelf string        `json:"shelf" doc:"Shelf: the kind of entries."`
-	Older time.Duration `json:"older" doc:"Minimum age of the entries."`
-	Limit int           `json:"limit" doc:"Maximum number of entries."`
+	History string        `json:"history" doc:"History: the kind of entries."`
+	Older   time.Duration `json:"older" doc:"Minimum age of the entries."`
+	Limit   int           `json:"limit" doc:"Maximum number of entries."`
 }
 
 // A Page is one page of a list.

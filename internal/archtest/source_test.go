@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ type source struct {
 	set  *token.FileSet
 	file *ast.File // nil unless it is a Go file
 
-	ownModule bool // it belongs to a module other than the root's and apps, such as bench
+	unchecked bool // it belongs to a module that is not in checkedModules, such as bench
 	synctest  bool // the tests of its package use testing/synctest
 }
 
@@ -61,11 +62,14 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// files returns the files of the root module and of the applications whose names end in one of the endings.
+// checkedModules are the folders of the modules whose code keeps all rules. Other modules, such as bench, keep those about words and names of tests.
+var checkedModules = []string{".", "apps", "cmd", "telemetry", "notify/mail", "notify/nats", "internal/interop"}
+
+// files returns the files of the checked modules whose names end in one of the endings.
 func files(t *testing.T, endings ...string) (found []source) {
 	t.Helper()
 	for _, s := range allFiles(t, endings...) {
-		if !s.ownModule {
+		if !s.unchecked {
 			found = append(found, s)
 		}
 	}
@@ -93,7 +97,7 @@ var repository = sync.OnceValues(func() (found []source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var modules []string // folders with a go.mod of their own, besides the root and apps
+	var modules []string // folders of the modules that are not checked
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -103,7 +107,7 @@ var repository = sync.OnceValues(func() (found []source, err error) {
 		if d.IsDir() {
 			return enter(rel)
 		}
-		if d.Name() == "go.mod" && rel != "go.mod" && rel != "apps/go.mod" {
+		if d.Name() == "go.mod" && !slices.Contains(checkedModules, path.Dir(rel)) {
 			modules = append(modules, path.Dir(rel))
 		}
 		if !hasEnding(rel, textEndings) {
@@ -136,7 +140,7 @@ func enter(rel string) error {
 func markModules(found []source, modules []string) {
 	for i := range found {
 		for _, folder := range modules {
-			found[i].ownModule = found[i].ownModule || under(found[i].path, folder)
+			found[i].unchecked = found[i].unchecked || under(found[i].path, folder)
 		}
 	}
 }

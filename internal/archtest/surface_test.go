@@ -11,7 +11,7 @@ import (
 // exportedNames is how many names each public package may export: types, functions, variables and constants, each counted by itself. Methods and fields belong to
 // their type and do not count. Every name is a promise to users of the library: lower a number when a package shrinks, and raise one only for a name that users need.
 var exportedNames = map[string]int{
-	".":                   38,
+	".":                   41,
 	"client":              5,
 	"apikey":              11,
 	"console":             4,
@@ -22,6 +22,7 @@ var exportedNames = map[string]int{
 	"failure/catalog":     17,
 	"failure/policy":      29,
 	"failure/redrive":     21,
+	"holdfasttest":        14,
 	"kind/execjob":        10,
 	"kind/httpjob":        13,
 	"notify":              15,
@@ -33,13 +34,14 @@ var exportedNames = map[string]int{
 	"ops":                 58,
 	"schedule":            8,
 	"server":              12,
-	"store":               82,
-	"store/anystore":      2,
-	"store/postgres":      3,
-	"store/sqlite":        6,
+	"store":               84,
+	"store/anystore":      4,
+	"store/postgres":      4,
+	"store/sqlite":        7,
 	"store/storetest":     22,
 	"telemetry":           10,
 	"telemetry/export":    1,
+	"worker":              4,
 }
 
 func TestPublicPackagesExportNoMoreNamesThanTheTableAllows(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // A nil pointer in an interface is not nil: `return postgres.Open(...)` in a function that returns an interface gives its caller, on an error, a store that is not
 // nil and panics when it is used. The caller's `if s.store != nil` does not help.
 func TestNoNilPointerBecomesAnInterface(t *testing.T) {
-	for _, module := range []string{".", "apps"} {
+	for _, module := range checkedModules {
 		for _, f := range typedFiles(t, filepath.Join(root(t), module)) {
 			ast.Inspect(f.file, func(n ast.Node) bool {
 				report(t, f.typedNils(n))

@@ -30,12 +30,19 @@ var synonyms = map[string]string{
 	"graveyard": "dead letter",
 	"prune":     "purge",
 	"pruner":    "purge",
+	"conclude":  "advance groups",
+	"breach":    "missed deadline",
+	"tally":     "counts",
+	"room":      "remaining, or capacity",
+	"shelf":     "archive",
+	"sheaf":     "batch",
+	"grumble":   "problem",
 }
 
 // otherMeanings lists folders in which a word of the table means something else, with that meaning.
 var otherMeanings = map[string]string{
-	"internal/chaos/powerloss replay": "a log of writes is replayed, not a job",
-	"internal/chaos/powerloss ack":    "the store's answer to an enqueue, not the end of a lease",
+	"cmd/internal/chaos/powerloss replay": "a log of writes is replayed, not a job",
+	"cmd/internal/chaos/powerloss ack":    "the store's answer to an enqueue, not the end of a lease",
 }
 
 // vaguePackageNames do not say what the package is about; such packages collect unrelated code.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Network is the address that a request comes from, as it is counted: for IPv6 the /64 network, because the holder of one of its addresses has them all. All
@@ -41,6 +39,46 @@ func FromProxy(r *http.Request) *http.Request {
 	return &there
 }
 
+// A Bucket holds tokens up to its burst, and gets new ones at its rate. It is full at first, and safe for concurrent use.
+type Bucket struct {
+	perSecond, burst float64
+
+	mu     sync.Mutex
+	tokens float64
+	at     time.Time
+}
+
+// NewBucket makes a full bucket.
+func NewBucket(perSecond float64, burst int) *Bucket {
+	return &Bucket{perSecond: perSecond, burst: float64(burst), tokens: float64(burst), at: time.Now()}
+}
+
+// Allow takes a token, if there is one.
+func (b *Bucket) Allow() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fill() < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// Tokens returns how many tokens there are now.
+func (b *Bucket) Tokens() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fill()
+}
+
+// fill adds the tokens since the last call. b.mu is held.
+func (b *Bucket) fill() float64 {
+	now := time.Now()
+	b.tokens = min(b.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*b.perSecond)
+	b.at = now
+	return b.tokens
+}
+
 // MostNames is how many names a Rates remembers at most.
 const MostNames = 4096
 
@@ -50,7 +88,7 @@ type Rates struct {
 	Every time.Duration
 
 	mu   sync.Mutex
-	seen map[any]*rate.Limiter
+	seen map[any]*Bucket
 }
 
 // Allow counts one more for a name, and reports whether that was not one too many.
@@ -71,22 +109,22 @@ func (r *Rates) Names() int {
 	return len(r.seen)
 }
 
-func (r *Rates) limiter(name any) *rate.Limiter {
+func (r *Rates) limiter(name any) *Bucket {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.seen[name]
 	if l == nil {
-		r.makeRoom()
-		l = rate.NewLimiter(rate.Every(r.Every), r.Burst)
+		r.evict()
+		l = NewBucket(1/r.Every.Seconds(), r.Burst)
 		r.seen[name] = l
 	}
 	return l
 }
 
-// makeRoom forgets the names that have used nothing up, or else any.
-func (r *Rates) makeRoom() {
+// evict forgets the names that have used nothing up, or else any.
+func (r *Rates) evict() {
 	if r.seen == nil {
-		r.seen = map[any]*rate.Limiter{}
+		r.seen = map[any]*Bucket{}
 	}
 	if len(r.seen) < MostNames {
 		return

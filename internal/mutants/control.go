@@ -71,7 +71,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "limit-by-counter", Breaks: "a limit is computed from live leases, so that no crash can leave it wrong (solid_queue: limit 1 ran 11 times)",
-		Patches: []Patch{{"store/internal/sqltext/claim.sqlite.sql", "SELECT jobs, members FROM holdfast_lease\n", "SELECT jobs, members FROM holdfast_lease WHERE lost IS NULL AND expires_at > (SELECT max(claimed_at) FROM holdfast_lease)\n"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.sqlite.sql", "SELECT jobs, members FROM holdfast_batch\n", "SELECT jobs, members FROM holdfast_batch WHERE lost IS NULL AND expires_at > (SELECT max(claimed_at) FROM holdfast_batch)\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/sqlite"},
 	},
 	{
@@ -86,7 +86,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "record-without-compare-and-set", Breaks: "a state change is announced once, by the process that made it",
-		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: delete_record", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: delete_record"}},
+		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE namespace = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: delete_record", " WHERE namespace = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: delete_record"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
 	},
 	{
@@ -111,8 +111,8 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "expiry-tries-every-lane", Breaks: "lanes of other jobs do not slow down a duty",
-		Patches: []Patch{{"store/internal/sqltext/keep.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
-		Test:    []string{"-run", "TestEveryStatementFindsItsRowsByKeyInAMillion", "./store/sqlite"},
+		Patches: []Patch{{"store/internal/sqltext/maintain.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
+		Test:    []string{"-run", "TestEveryStatementFindsItsRowsByKeyInALargeStore", "./store/sqlite"},
 	},
 	{
 		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs do not slow down a claim",

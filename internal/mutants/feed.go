@@ -24,14 +24,14 @@ var feedMutants = []Mutant{
 		Patches: []Patch{{"store/sqlite/group_commit.go",
 			"\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n",
 			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n"}},
-		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
+		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./cmd/internal/chaos"},
 	},
 	{
 		Name: "trend-outside-the-transaction", Breaks: "an outcome is counted in the transaction in which it is settled, whenever the process dies",
 		Patches: []Patch{{"store/sqlite/group_commit.go",
 			"\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n",
 			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n"}},
-		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
+		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./cmd/internal/chaos"},
 	},
 	{
 		Name: "purge-ignores-forever", Breaks: "-1 keeps for ever (river PR#1389 deleted everything)",

@@ -15,7 +15,7 @@ type Patch struct{ File, Old, New string }
 
 // anyLease is code that finds a job in any lease instead of the given one.
 const anyLease = `	l, err := t.batch(batch)
-	if found, _ := t.readBatches("find_leases_of_job", job); len(found) > 0 {
+	if found, _ := t.readBatches("find_batches_of_job", job); len(found) > 0 {
 		if t.batches[found[0].id] == nil {
 			t.batches[found[0].id] = found[0]
 		}
@@ -42,12 +42,12 @@ var coreMutants = []Mutant{
 			{"store/sqlite/lease.go", "\tl, err := t.batch(batch)\n", anyLease},
 			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
 		},
-		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./internal/chaos"},
+		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./cmd/internal/chaos"},
 	},
 	{
 		Name: "state-only-fence", Breaks: "a settlement must hold exactly this lease, not any lease",
 		Patches: []Patch{
-			{"store/internal/sqltext/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
+			{"store/internal/sqltext/settle.postgres.sql", "FROM holdfast_batch WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_batch WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
 			{"store/postgres/settle.go", "if l.id == n.Batch {", "if l.find(n.Job) != nil {"},
 			{"store/postgres/settle.go", "m != nil && m.token == n.Token", "m != nil"},
 		},
@@ -60,12 +60,12 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "marks-never-sink", Breaks: "a released job is claimed before younger ones",
-		Patches: []Patch{{"store/postgres/settle.go", "s.marks.lower(back...)", "s.marks.lower(back[:0]...)"}},
+		Patches: []Patch{{"store/postgres/settle.go", "s.planner.noteJobs(back...)", "s.planner.noteJobs(back[:0]...)"}},
 		Test:    []string{"-run", "TestJobsPutBackBehindAMarkAreClaimedFirst", "./store/postgres"},
 	},
 	{
 		Name: "claim-what-was-seen", Breaks: "a claim takes the rows that exist when it writes, not those that it read before",
-		Patches: []Patch{{"store/sqlite/claim.go", "matched == n || rest[matched].job != columnID(st, 0) || rest[matched].token != st.ColumnInt(1)", "matched == n"}},
+		Patches: []Patch{{"store/sqlite/claim_take.go", "matched == n || rest[matched].job != columnID(st, 0) || rest[matched].token != st.ColumnInt(1)", "matched == n"}},
 		Test:    []string{"-run", "TestAClaimTakesWhatIsThere", "./store/sqlite"},
 	},
 	{
@@ -75,7 +75,7 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "reclaim-by-id-only", Breaks: "a renewed lease is not reclaimed (river#1302, asynq's recoverer)",
-		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "FROM holdfast_lease WHERE expires_at <= ", "FROM holdfast_lease WHERE '-infinity' <= "}},
+		Patches: []Patch{{"store/internal/sqltext/maintain.postgres.sql", "FROM holdfast_batch WHERE expires_at <= ", "FROM holdfast_batch WHERE '-infinity' <= "}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/postgres"},
 	},
 	{
@@ -87,7 +87,7 @@ var coreMutants = []Mutant{
 		Name: "ack-before-commit", Breaks: "an acknowledged write is on disk",
 		Patches: []Patch{{"store/sqlite/group_commit.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
 			"\tfor _, c := range group {\n\t\tc.answer(c.err)\n\t\tc.done = make(chan struct{})\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {"}},
-		Test: []string{"run", "./internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
+		Test: []string{"run", "./cmd/internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
 	},
 	{
 		Name: "synchronous-normal", Breaks: "an acknowledged write is on disk, even after a power loss",
@@ -97,7 +97,7 @@ var coreMutants = []Mutant{
 	{
 		Name: "synchronous-normal-by-power-cut", Breaks: "the same, detected by the simulation of power losses",
 		Patches: []Patch{{"store/sqlite/open.go", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"}},
-		Test:    []string{"run", "./internal/chaos/powerloss", "-points", "50"},
+		Test:    []string{"run", "./cmd/internal/chaos/powerloss", "-points", "50"},
 	},
 	{
 		Name: "dedupe-by-check-then-insert", Breaks: "concurrent enqueues with one key make one job and no error",
@@ -127,12 +127,12 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "two-step-promote", Breaks: "a due job is promoted once (sidekiq PR#1495)",
-		Patches: []Patch{{"store/internal/sqltext/keep.sqlite.sql", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND EXISTS", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND NOT EXISTS"}},
+		Patches: []Patch{{"store/internal/sqltext/maintain.sqlite.sql", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND EXISTS", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND NOT EXISTS"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/sqlite"},
 	},
 	{
 		Name: "early-promote", Breaks: "no job starts before its time",
-		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
+		Patches: []Patch{{"store/internal/sqltext/maintain.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/enqueue", "./store/postgres"},
 	},
 	{
@@ -153,7 +153,7 @@ var coreMutants = []Mutant{
 	{
 		Name: "run-late", Breaks: "a job never starts after its expiry",
 		Patches: []Patch{{"engine/check_start.go", "case !lease.ExpireAt.IsZero() && !lease.AsOf.Add(a.elapsed()).Before(lease.ExpireAt):", "case false:"}},
-		Test:    []string{"-run", "TestAJobPastItsExpiryIsNotRun", "./internal/chaos"},
+		Test:    []string{"-run", "TestAJobPastItsExpiryIsNotRun", "./cmd/internal/chaos"},
 	},
 	{
 		Name: "wake-without-poll", Breaks: "losing every wake-up costs at most one poll (oban#493)",

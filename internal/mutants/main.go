@@ -1,4 +1,4 @@
-// Command mutants checks that the tests detect defects. It makes one deliberate defect at a time in a copy of the module and runs the narrowest test that must fail. A
+// Command mutants checks that the tests detect defects. It makes one deliberate defect at a time in a copy of the repository and runs the narrowest test that must fail. A
 // defect that is not detected shows a guarantee that no test checks.
 package main
 
@@ -40,7 +40,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	root, err := moduleRoot()
+	root, err := repositoryRoot()
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func run(ctx context.Context, only string, verbose bool) error {
 		return fmt.Errorf("cannot create a folder for the copy: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := copyModule(root, dir); err != nil {
+	if err := copyRepository(root, dir); err != nil {
 		return err
 	}
 	bad, failsWithout := 0, map[string]string{}
@@ -91,7 +91,7 @@ func choose(only string) ([]Mutant, error) {
 func (m Mutant) try(ctx context.Context, dir string, failsWithout map[string]string) (result, string) {
 	name := strings.Join(m.Test, " ")
 	if _, known := failsWithout[name]; !known {
-		out, err := goCommand(ctx, dir, m.command()...)
+		out, err := m.test(ctx, dir)
 		if err == nil && (strings.Contains(out, "no tests to run") || strings.Contains(out, "[no test files]")) {
 			err = errors.New("the test does not exist")
 		}
@@ -107,7 +107,7 @@ func (m Mutant) try(ctx context.Context, dir string, failsWithout map[string]str
 	if err != nil {
 		return useless, err.Error()
 	}
-	out, err := goCommand(ctx, dir, m.command()...)
+	out, err := m.test(ctx, dir)
 	switch {
 	case err == nil:
 		return survived, out
@@ -117,12 +117,40 @@ func (m Mutant) try(ctx context.Context, dir string, failsWithout map[string]str
 	return caught, out
 }
 
-// command returns the go command that must fail.
-func (m Mutant) command() []string {
-	if m.Test[0] == "run" {
-		return m.Test
+// test runs the go command that must fail, in the module of the package that it names.
+func (m Mutant) test(ctx context.Context, dir string) (string, error) {
+	module, args, err := m.command(dir)
+	if err != nil {
+		return "", err
 	}
-	return append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, m.Test...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = module
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// command returns the go command that must fail, and the folder of its module: the nearest one with a go.mod above the package. Test names the package by its path
+// in the repository.
+func (m Mutant) command(dir string) (module string, args []string, err error) {
+	args = slices.Clone(m.Test)
+	if args[0] != "run" {
+		args = append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, args...)
+	}
+	for i, arg := range args {
+		if !strings.HasPrefix(arg, "./") {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(arg))
+		if module, err = moduleOf(path); err != nil {
+			return "", nil, err
+		}
+		within, err := filepath.Rel(module, path)
+		if err != nil {
+			return "", nil, err
+		}
+		args[i] = "./" + filepath.ToSlash(within)
+	}
+	return module, args, nil
 }
 
 // apply patches the files and returns a function that restores them.
@@ -154,36 +182,34 @@ func (m Mutant) apply(dir string) (restore func(), err error) {
 	return restore, nil
 }
 
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// moduleRoot returns the nearest folder with a go.mod, from the working directory upwards.
-func moduleRoot() (string, error) {
+// repositoryRoot returns the folder of the root module, from the working directory upwards.
+func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("the working directory is not known: %w", err)
 	}
+	return moduleOf(dir)
+}
+
+// moduleOf returns the nearest folder with a go.mod, from a folder upwards.
+func moduleOf(dir string) (string, error) {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir, nil
 		}
 		if filepath.Dir(dir) == dir {
-			return "", errors.New("no go.mod here or above: run this inside the module")
+			return "", errors.New("no go.mod here or above: run this inside the repository")
 		}
 		dir = filepath.Dir(dir)
 	}
 }
 
-// copyModule copies the module without hidden folders, such as its history, and without nested modules.
-func copyModule(from, to string) error {
+// copyRepository copies the repository with its nested modules, and without hidden folders, such as its history.
+func copyRepository(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -194,7 +220,7 @@ func copyModule(from, to string) error {
 		}
 		target := filepath.Join(to, name)
 		if entry.IsDir() {
-			if name != "." && (strings.HasPrefix(entry.Name(), ".") || nested(path)) {
+			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "bin" {
 				return filepath.SkipDir
 			}
 			return os.MkdirAll(target, 0o755)
@@ -208,9 +234,4 @@ func copyModule(from, to string) error {
 		}
 		return os.WriteFile(target, text, 0o644)
 	})
-}
-
-func nested(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
 }

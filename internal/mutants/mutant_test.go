@@ -4,13 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // A patch that no longer applies is found here at once, and not when all mutants are run.
 func TestEveryMutantStillApplies(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := repositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 }
 
 func TestEveryMutantNamesATestThatExists(t *testing.T) {
-	root, err := moduleRoot()
+	root, err := repositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +50,26 @@ func TestEveryMutantNamesATestThatExists(t *testing.T) {
 					t.Errorf("mutant %q: no test of ./%s begins with %s", m.Name, at, name)
 				}
 			}
+		}
+	}
+}
+
+func TestATestRunsInTheModuleOfItsPackage(t *testing.T) {
+	root, err := repositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		test, args []string
+		module     string
+	}{
+		{[]string{"-run", "TestX", "./store/sqlite"}, []string{"test", "-count=1", "-vet=off", "-timeout=5m", "-run", "TestX", "./store/sqlite"}, "."},
+		{[]string{"-run", "TestX", "./cmd/internal/chaos"}, []string{"test", "-count=1", "-vet=off", "-timeout=5m", "-run", "TestX", "./internal/chaos"}, "cmd"},
+		{[]string{"run", "./cmd/internal/chaos/powerloss", "-points", "50"}, []string{"run", "./internal/chaos/powerloss", "-points", "50"}, "cmd"},
+	} {
+		module, args, err := Mutant{Test: c.test}.command(root)
+		if err != nil || module != filepath.Join(root, c.module) || !slices.Equal(args, c.args) {
+			t.Errorf("%q: %q in %s, %v", c.test, args, module, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "claim-does-not-see-an-edit", Breaks: "a job runs with its edited arguments, not with the former ones",
-		Patches: []Patch{{"store/sqlite/claim.go", "edits != v.edits || ", "edits < v.edits || "}},
+		Patches: []Patch{{"store/sqlite/claim_take.go", "edits != p.edits || ", "edits < p.edits || "}},
 		Test:    []string{"-run", "TestAClaimHandsOutWhatWasEdited", "./store/sqlite"},
 	},
 	{
@@ -89,7 +89,7 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "worker-lifts-an-operators-hold", Breaks: "only operators place and lift holds of operators",
-		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, breakers); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, breakers); err != nil {"}},
+		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, breakers); err != nil {", "if err := s.mayHold(ctx, c, &store.Change{Place: change.Place}, breakers); err != nil {"}},
 		Test:    []string{"-run", "TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold", "./server"},
 	},
 	{
@@ -119,12 +119,12 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "surplus-kept", Breaks: "jobs of a claim that exceed its memory limit are released at once",
-		Patches: []Patch{{"store/postgres/claim.go", "\ts.releaseExcess(ctx, taken.excess)\n", ""}},
+		Patches: []Patch{{"store/postgres/claim.go", "\ts.releaseExcess(ctx, excess)\n", "\t_ = excess\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/postgres"},
 	},
 	{
 		Name: "claims-without-end", Breaks: "a claim returns no more than its memory limit allows",
-		Patches: []Patch{{"store/sqlite/claim.go", "v.full = from.bytes > 0 &&", "v.full = false &&"}},
+		Patches: []Patch{{"store/sqlite/claim_plan.go", "p.full = from.bytes > 0 &&", "p.full = false &&"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
 	},
 }

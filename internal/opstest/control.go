@@ -216,13 +216,13 @@ func sharesOfOwners(s *scene) {
 func brokenPromises(s *scene) {
 	id := s.enqueue()
 	s.settle(s.claim(id), func(x *store.Settlement) { postpone(x); x.StartWithin = time.Millisecond })
-	s.eventually("the breach", func() bool {
+	s.eventually("the missed deadline", func() bool {
 		ids, err := s.store.MissedDeadlines(s.ctx, 10)
 		s.must(err)
 		return len(ids) == 1 && ids[0] == id
 	})
-	lines := s.expectStory(id, "queued", "retry", "breach")
+	lines := s.expectStory(id, "queued", "retry", "deadline missed")
 	if !strings.Contains(lines[2].Text, "retry_within was exceeded: its next attempt did not start by") {
-		s.Errorf("the breach is shown as %q", lines[2].Text)
+		s.Errorf("the missed deadline is shown as %q", lines[2].Text)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// conclude runs Conclude until it changes nothing, as the duty of workers does.
-func (s *scene) conclude() {
+// advanceGroups runs AdvanceGroups until it changes nothing, as the duty of workers does.
+func (s *scene) advanceGroups() {
 	s.Helper()
 	s.eventually("an end of what follows", func() bool {
 		pages, err := s.store.Sequence(s.ctx, 100)
@@ -61,7 +61,7 @@ func groupsByHand(s *scene) {
 	s.expectGroup(id, holdfast.GroupOpen)
 	s.must(s.operator.SealGroup(s.ctx, onGroup(id)))
 	s.must(s.operator.SealGroup(s.ctx, onGroup(id)))
-	s.conclude()
+	s.advanceGroups()
 	if g := s.expectGroup(id, holdfast.GroupPartial); g.Members.Complete != 2 || g.Members.Failed != 1 || g.Members.Total != 3 {
 		s.Errorf("the members are %+v", g.Members)
 	}
@@ -82,7 +82,7 @@ func groupsByHand(s *scene) {
 		s.Errorf("the group is in generation %d", g.Generation)
 	}
 	s.settle(s.claim(bad), complete)
-	s.conclude()
+	s.advanceGroups()
 	s.expectGroup(id, holdfast.GroupReady)
 	_, err = s.operator.RetryGroup(s.ctx, onGroup(id))
 	s.expect(err, holdfast.ErrConflict)
@@ -109,11 +109,11 @@ func cancelledGroups(s *scene) {
 	taken, queued := s.member(id), s.member(id)
 	lease := s.claim(taken)
 	s.must(s.operator.CancelGroup(s.ctx, onGroup(id)))
-	s.conclude()
+	s.advanceGroups()
 	s.expectState(queued, holdfast.Cancelled)
 	s.expectReasons(taken, "processing", "cancelling")
 	s.settle(lease, complete)
-	s.conclude()
+	s.advanceGroups()
 	s.expectState(taken, holdfast.Cancelled)
 	s.expectGroup(id, holdfast.GroupCancelled)
 	s.expect(s.operator.CancelGroup(s.ctx, onGroup(id)), holdfast.ErrConflict)
@@ -128,7 +128,7 @@ func membersThatWait(s *scene) {
 	s.must(s.store.SealGroup(s.ctx, id))
 	s.expectReasons(last, "members", "no worker")
 	s.settle(s.claim(first), complete)
-	s.conclude()
+	s.advanceGroups()
 	e, err := s.operator.Explain(s.ctx, last)
 	s.must(err)
 	if text := e.Reasons[0].Text; !strings.Contains(text, second.String()) || strings.Contains(text, first.String()) || !strings.Contains(text, "1 of 2") {
@@ -139,7 +139,7 @@ func membersThatWait(s *scene) {
 	s.must(s.operator.ResumeDuty(s.ctx, "group", byPerson("ann", "")))
 
 	s.settle(s.claim(second), fail)
-	s.conclude()
+	s.advanceGroups()
 	s.expectState(last, holdfast.Cancelled)
 	s.expectReasons(last, "upstream")
 	if e, err = s.operator.Explain(s.ctx, last); err != nil || !strings.Contains(e.Reasons[0].Text, second.String()) || !strings.Contains(e.Reasons[0].Remedy, "holdfast groups retry "+id.String()) {
@@ -157,8 +157,8 @@ func membersThatWait(s *scene) {
 	}
 	s.expectReasons(last, "members", "no worker")
 	s.settle(s.claim(second), complete)
-	s.conclude()
+	s.advanceGroups()
 	s.settle(s.claim(last), complete)
-	s.conclude()
+	s.advanceGroups()
 	s.expectGroup(id, holdfast.GroupReady)
 }

@@ -81,7 +81,7 @@ func redriveToItsEnd(s *scene) {
 	s.must(err)
 	r, err := s.operator.Redrive(s.ctx, id)
 	s.must(err)
-	if r.State != redrive.Running || r.Eligible != 2 || r.Tally.Taken != 0 || r.Spec.Reason != "repaired" || r.StartedAt.IsZero() {
+	if r.State != redrive.Running || r.Eligible != 2 || r.Counts.Taken != 0 || r.Spec.Reason != "repaired" || r.StartedAt.IsZero() {
 		s.Errorf("a new redrive is %+v", r)
 	}
 	answers, err := s.store.Redrive(s.ctx, r.Step([]holdfast.ID{good, bad}))
@@ -91,8 +91,8 @@ func redriveToItsEnd(s *scene) {
 	s.settle(s.claim(bad), fail)
 	r, err = s.operator.Redrive(s.ctx, id)
 	s.must(err)
-	if r.Tally != (store.RedriveCounts{Taken: 2, Complete: 1, Failed: 1}) || len(r.FailedAgain) != 1 || r.FailedAgain[0].ID != bad {
-		s.Errorf("the redrive came to %+v, and %d jobs failed again", r.Tally, len(r.FailedAgain))
+	if r.Counts != (store.RedriveCounts{Taken: 2, Complete: 1, Failed: 1}) || len(r.FailedAgain) != 1 || r.FailedAgain[0].ID != bad {
+		s.Errorf("the redrive came to %+v, and %d jobs failed again", r.Counts, len(r.FailedAgain))
 	}
 	lines := s.expectStory(bad, "queued", "failed", "redrive", "failed")
 	if want := "redriven by ann in redrive " + id.String() + ": repaired"; lines[2].Text != want || lines[2].Generation != 2 {

@@ -19,8 +19,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"code.dny.dev/ssrf"
 )
 
 // ErrBlocked is the error for every address that may not be called. The reason is only logged, because the answer would let a caller map a network.
@@ -53,13 +51,7 @@ const (
 // A Guard calls the addresses that may be called. It is safe for concurrent use.
 type Guard struct {
 	cfg       Config
-	ranges    *ssrf.Guardian
 	transport *http.Transport
-}
-
-// internalAddresses are addresses of the public range that are internal nevertheless.
-var internalAddresses = []netip.Prefix{
-	netip.MustParsePrefix("168.63.129.16/32"), // the host of a virtual machine in Azure
 }
 
 // New makes a guard. A bad Config is an error.
@@ -81,7 +73,7 @@ func New(cfg Config) (*Guard, error) {
 	if len(cfg.Ports) == 0 {
 		cfg.Ports = []uint16{80, 443}
 	}
-	g := &Guard{cfg: cfg, ranges: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(internalAddresses...))}
+	g := &Guard{cfg: cfg}
 	g.transport = &http.Transport{
 		DialContext: g.dial, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxIdleConnsPerHost: 4, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
@@ -185,8 +177,8 @@ func (g *Guard) checkIP(ip netip.Addr) error {
 			return nil
 		}
 	}
-	if err := g.ranges.SafeAddr(plain); err != nil {
-		return g.block(ip.String(), err.Error())
+	if why := special(plain); why != "" {
+		return g.block(ip.String(), why)
 	}
 	return nil
 }

@@ -19,9 +19,10 @@ import (
 // A database is one PostgreSQL database, with a separate connection for the test.
 type database struct {
 	testing.TB
-	url  string
-	conn *pgx.Conn
-	wipe string
+	cfg    postgres.Config
+	conn   *pgx.Conn // its search_path leads to the tables
+	caller *pgx.Conn // of the application; its search_path is the default
+	wipe   string
 }
 
 // fixedClock replaces the database's clock with one that only the test advances.
@@ -35,15 +36,20 @@ func Postgres(t testing.TB) *storetest.Subject { return PostgresAt(t, pgtest.Dat
 
 // PostgresAt makes a store in an empty database.
 func PostgresAt(t testing.TB, url string) *storetest.Subject {
-	d := &database{TB: t, url: url}
+	return PostgresWith(t, url, postgres.Config{URL: url})
+}
+
+// PostgresWith makes a store with a configuration in an empty database, which url names.
+func PostgresWith(t testing.TB, url string, cfg postgres.Config) *storetest.Subject {
+	d := &database{TB: t, cfg: cfg}
 	db := d.open()
-	conn, err := pgx.Connect(context.Background(), d.url)
-	if err != nil {
-		t.Fatal(err)
+	d.conn, d.caller = connect(t, url), connect(t, url)
+	clock := fixedClock
+	if cfg.Schema != "" {
+		d.run("SET search_path = " + cfg.Schema)
+		clock = strings.ReplaceAll(clock, "fixed_clock", cfg.Schema+".fixed_clock")
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	d.conn = conn
-	d.run(fixedClock)
+	d.run(clock)
 	d.wipe = d.deletes()
 	return &storetest.Subject{
 		Store: db, Reopen: d.open, Corrupt: d.corrupt, Begin: d.begin,
@@ -54,6 +60,16 @@ func PostgresAt(t testing.TB, url string) *storetest.Subject {
 	}
 }
 
+// connect opens a connection for the time of the test.
+func connect(t testing.TB, url string) *pgx.Conn {
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
 // run executes one or more statements on the test's connection.
 func (d *database) run(text string) {
 	if _, err := d.conn.Exec(context.Background(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -62,7 +78,7 @@ func (d *database) run(text string) {
 }
 
 func (d *database) open() store.Store {
-	db, err := postgres.Open(context.Background(), postgres.Config{URL: d.url})
+	db, err := postgres.Open(context.Background(), d.cfg)
 	if err != nil {
 		d.Fatalf("open: %v", err)
 	}
@@ -72,7 +88,7 @@ func (d *database) open() store.Store {
 
 // deletes returns the statements that empty every table except the lanes, which stores may cache, and that reset the feed.
 func (d *database) deletes() string {
-	rows, err := d.conn.Query(context.Background(), "SELECT tablename::text FROM pg_tables WHERE tablename LIKE 'holdfast\\_%' AND tablename NOT IN ('holdfast_lane', 'holdfast_migration', 'holdfast_feed')")
+	rows, err := d.conn.Query(context.Background(), "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'holdfast\\_%' AND tablename NOT IN ('holdfast_lane', 'holdfast_migration', 'holdfast_feed')")
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -81,7 +97,7 @@ func (d *database) deletes() string {
 		d.Fatal(err)
 	}
 	return "DELETE FROM " + strings.Join(names, "; DELETE FROM ") +
-		"; UPDATE holdfast_feed SET head = 0, purged = 0, concluded = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL"
+		"; UPDATE holdfast_feed SET head = 0, purged = 0, advanced = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL"
 }
 
 // corrupt changes a column of a row, as no user can; a column without a name deletes the row.
@@ -113,9 +129,9 @@ func (d *database) corrupt(column string, id holdfast.ID, value string) error {
 	return nil
 }
 
-// begin starts a transaction of the application's, and returns it and a function that ends it.
+// begin starts a transaction of the application, and returns it and a function that ends it.
 func (d *database) begin() (any, func(bool) error) {
-	tx, err := d.conn.Begin(context.Background())
+	tx, err := d.caller.Begin(context.Background())
 	if err != nil {
 		d.Fatalf("begin: %v", err)
 	}

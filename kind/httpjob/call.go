@@ -114,7 +114,7 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 	bounded, done := context.WithTimeout(ctx, timeout)
 	defer done()
 	tooShort := timeout < c.cfg.Timeout/shortTimeoutShare // then a timeout says nothing about the host
-	request, err := r.build(bounded, job.Lease, target, s)
+	request, err := r.build(bounded, &job.Lease, target, s)
 	if err != nil {
 		return nil, err
 	}

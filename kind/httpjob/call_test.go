@@ -53,7 +53,7 @@ func TestAFailingReceiverIsCalledUntilItAnswersWithTheSameIdempotencyKey(t *test
 		t.Error(codes)
 	}
 	if job.Failures != 4 || job.Releases != 1 {
-		t.Errorf("an answer 429 with Retry-After spends no attempt: %d failures, %d interrupts", job.Failures, job.Releases)
+		t.Errorf("an answer 429 with Retry-After spends no attempt: %d failures, %d releases", job.Failures, job.Releases)
 	}
 	if host := r.Listener.Addr().String(); job.Dependency != host {
 		t.Errorf("its dependency is %q", job.Dependency)

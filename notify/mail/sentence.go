@@ -20,7 +20,7 @@ var phrases = map[string]struct{ one, many string }{
 	"job.processing": {"has started", "have started"},
 	"job.reclaimed":  {"was reclaimed from a lost worker", "were reclaimed from lost workers"},
 	"job.retry":      {"failed and will be retried", "failed and will be retried"},
-	"job.returned":   {"was released to its queue", "were released to their queues"},
+	"job.released":   {"was released to its queue", "were released to their queues"},
 	"job.complete":   {"is complete", "are complete"},
 	"job.failed":     {"failed", "failed"},
 	"job.expired":    {"expired before it could start", "expired before they could start"},
@@ -143,7 +143,7 @@ func capital(text string) string {
 // toneOf is the colour class of an event: most are neither good nor bad.
 func toneOf(e store.Event) string {
 	switch e.Name {
-	case store.EventFailed, store.EventExpired, "opened", "breach", "disabled":
+	case store.EventFailed, store.EventExpired, "opened", "deadline missed", "disabled":
 		return "bad"
 	case store.EventRetry, store.EventReclaimed, "partial", store.EventCancelled:
 		return "warn"

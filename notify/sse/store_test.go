@@ -3,13 +3,10 @@ package sse_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tmaxmax/go-sse"
 
 	"github.com/holdfastdev/holdfast"
 	feedsse "github.com/holdfastdev/holdfast/notify/sse"
@@ -106,61 +103,6 @@ func open(t *testing.T, m feedsse.Store, cfg feedsse.Config) (*feedsse.Handler, 
 	s := httptest.NewServer(h)
 	t.Cleanup(func() { h.Close(); s.Close() })
 	return h, s
-}
-
-// A reader is a client that records the events it gets.
-type reader struct {
-	mu     sync.Mutex
-	events []sse.Event
-}
-
-func (r *reader) all() []sse.Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]sse.Event(nil), r.events...)
-}
-
-// ids are the numbers of the events of the feed, in the order of arrival.
-func (r *reader) ids() (ids []string) {
-	for _, e := range r.all() {
-		if e.Type != "position" && e.Type != "reset" {
-			ids = append(ids, e.LastEventID)
-		}
-	}
-	return ids
-}
-
-// settled reports whether the client has received its position.
-func (r *reader) settled() bool { return len(r.all()) > 0 }
-
-// connect follows a feed until the test ends, and reconnects whenever the connection is lost.
-func connect(t *testing.T, url string, header map[string]string) *reader {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range header {
-		request.Header.Set(name, value)
-	}
-	client := sse.Client{HTTPClient: &http.Client{Transport: &http.Transport{}}, Backoff: sse.Backoff{InitialInterval: time.Millisecond, MaxInterval: 10 * time.Millisecond}}
-	r := &reader{}
-	connection := client.NewConnection(request)
-	connection.SubscribeToAll(func(e sse.Event) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.events = append(r.events, e)
-	})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil { // a browser reconnects after a clean end by itself; this client does not
-			_ = connection.Connect()
-		}
-	}()
-	t.Cleanup(func() { cancel(); <-ended; client.HTTPClient.CloseIdleConnections() })
-	return r
 }
 
 // inARow fails unless the ids are the numbers from first to last.

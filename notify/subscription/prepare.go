@@ -23,7 +23,7 @@ var (
 		"job", "group", "breaker", "budget", "hold", "redrive", "error", "share", "policy", "duty", "schedule", "retention", "subscription", "feed",
 	}
 	jobEvents = append([]string{
-		"manual_retry", "cancel", "discard", "redrive", "breach", "resend", "forgotten",
+		"manual_retry", "cancel", "discard", "redrive", "deadline_missed", "resend", "forgotten",
 	}, listenedEvents...)
 	groupEvents = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
 )

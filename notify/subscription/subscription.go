@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// Namespace is the room of the records of subscriptions; the name of a record is the subscription's id.
+// Namespace is the namespace of the records of subscriptions; the name of a record is the subscription's id.
 const Namespace = "subscription"
 
 // Queue is the queue of delivery jobs. Their events are not delivered to any subscription, because each delivery would cause another.

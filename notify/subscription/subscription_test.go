@@ -81,7 +81,7 @@ func TestAListenerAsksForNoMoreThanTheSubscriptionNeeds(t *testing.T) {
 		{[]string{"*"}, []string{"*"}},
 		{[]string{"job.*"}, []string{"*"}},
 		{[]string{"failed", "group.*"}, []string{"failed"}},
-		{[]string{"re*"}, []string{"reclaimed", "retry", "returned"}},
+		{[]string{"re*"}, []string{"reclaimed", "retry", "released"}},
 		{[]string{"group.partial", "breaker.*", "manual retry"}, nil},
 	} {
 		s := sub{ID: job, Events: c.events, Disabled: "for now"}

@@ -18,11 +18,33 @@ import (
 //
 // "jobs.db", "sqlite:jobs.db" and any other path name an SQLite file, which Open creates if it does not exist.
 // "jobs.db?min_free=1073741824" also sets how many bytes of the disk the store leaves free.
-// "postgres://user@host/database" names a PostgreSQL database.
+// "postgres://user@host/database" names a PostgreSQL database; "postgres://user@host/database?schema=jobs" keeps the tables in that schema.
 //
 // An address in another form is ErrInvalid. The error does not repeat the address, because it may contain a password.
 // If the error is not nil, the store is nil.
 func Open(ctx context.Context, address string) (store.Store, error) {
+	return open(ctx, address, false)
+}
+
+// OpenExisting is Open for programs that only look at a store or operate it: it changes no schema and creates no file. If the tables are missing or of an
+// older version, it returns ErrUnavailable, and the message says what to do.
+func OpenExisting(ctx context.Context, address string) (store.Store, error) {
+	return open(ctx, address, true)
+}
+
+// ReadSchema returns the version of the tables at an address, and the statements that are missing. It changes nothing.
+func ReadSchema(ctx context.Context, address string) (store.Schema, error) {
+	path, err := File(address)
+	if err != nil {
+		return store.Schema{}, err
+	}
+	if path == "" {
+		return postgres.ReadSchema(ctx, postgres.Config{URL: address})
+	}
+	return sqlite.ReadSchema(ctx, sqlite.Config{Path: path})
+}
+
+func open(ctx context.Context, address string, noMigrate bool) (store.Store, error) {
 	path, err := File(address)
 	if err != nil {
 		return nil, err
@@ -30,7 +52,7 @@ func Open(ctx context.Context, address string) (store.Store, error) {
 	// Return an untyped nil on failure: a nil *sqlite.Store or *postgres.Store inside the interface would not compare
 	// equal to nil.
 	if path == "" {
-		s, err := postgres.Open(ctx, postgres.Config{URL: address})
+		s, err := postgres.Open(ctx, postgres.Config{URL: address, NoMigrate: noMigrate})
 		if err != nil {
 			return nil, err
 		}
@@ -40,6 +62,7 @@ func Open(ctx context.Context, address string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.NoMigrate = noMigrate
 	s, err := sqlite.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

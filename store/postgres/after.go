@@ -12,7 +12,7 @@ import (
 const afterMax = 20_000
 
 // joinGroups checks that entries may become members of the groups they name, and locks these groups against a seal until the entries are committed.
-// Groups with entries that wait for other members are flagged for Conclude: these members may have ended already, or may end before the new rows are
+// Groups with entries that wait for other members are flagged for AdvanceGroups: these members may have ended already, or may end before the new rows are
 // visible.
 func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error {
 	var groups, flagged []holdfast.ID

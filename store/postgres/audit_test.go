@@ -11,7 +11,7 @@ const retriedJobs = `
 INSERT INTO holdfast_lane (queue, kind) VALUES ('default', 'kind');
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, args)
 	SELECT lpad(to_hex(n), 32, '0')::uuid, 1, 'kind', 'default', 0, now(), '{}' FROM generate_series(1, 50000) n;
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state)
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state)
 	SELECT lpad(to_hex(n), 32, '0')::uuid, 2, 1, 0, 0, 1, now(), now(), 'complete' FROM generate_series(1, 50000) n;
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, code)
 	SELECT lpad(to_hex(n), 32, '0')::uuid, 1, 1, 'w', now(), now(), 'queued', 'failure', 1, 'BROKEN' FROM generate_series(1, 50000) n;

@@ -31,7 +31,10 @@ const (
 //
 // Wake-ups are hints. A lost one costs a worker at most one poll interval, and an unnecessary one costs a claim that finds nothing.
 type hub struct {
-	self string // id of this store: it ignores its own notifications
+	db      *database
+	pooling *pooling
+	ctx     context.Context // ends when the store is closed
+	self    string          // id of this store: it ignores its own notifications
 
 	mu                sync.Mutex
 	waiters           map[*waiter]bool
@@ -41,7 +44,7 @@ type hub struct {
 	pendingCancel     bool            // notify other processes of a cancel request
 	notifyDue         chan struct{}   // buffer of one
 
-	listen sync.Once
+	listening sync.Once
 }
 
 type waiter struct {
@@ -49,18 +52,18 @@ type waiter struct {
 	wake   chan store.Wake
 }
 
-func (h *hub) init() {
-	h.self = holdfast.NewID().String()
-	h.waiters, h.undelivered, h.pending = map[*waiter]bool{}, map[string]bool{}, map[string]bool{}
-	h.notifyDue = make(chan struct{}, 1)
+func newHub(ctx context.Context, db *database, p *pooling) *hub {
+	return &hub{
+		db: db, pooling: p, ctx: ctx, self: holdfast.NewID().String(),
+		waiters: map[*waiter]bool{}, undelivered: map[string]bool{}, pending: map[string]bool{}, notifyDue: make(chan struct{}, 1),
+	}
 }
 
 // wake wakes workers, here and in other processes, because queues may have work or a job has a cancel request.
-func (s *Store) wake(queues []string, cancel bool) {
+func (h *hub) wake(queues []string, cancel bool) {
 	if len(queues) == 0 && !cancel {
 		return
 	}
-	h := &s.hub
 	h.deliver(queues, cancel)
 	h.mu.Lock()
 	for _, queue := range queues {
@@ -137,7 +140,7 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	if err := ctx.Err(); err != nil {
 		return store.Wake{}, err
 	}
-	s.hub.listen.Do(func() { s.loops.Go(s.listen) })
+	s.hub.listening.Do(func() { s.loops.Go(s.hub.listen) })
 	w := &waiter{queues, make(chan store.Wake, 1)}
 	s.hub.addWaiter(w)
 	defer s.hub.removeWaiter(w)
@@ -157,26 +160,26 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 
 // notify sends notifications to other processes until the store is closed. Wake-ups that arrive while one is being sent are combined in the next, so
 // that none is lost and busy producers cause a few hundred notifications a second at most. When the store is closed it sends what is pending.
-func (s *Store) notify() {
+func (h *hub) notify() {
 	for n := 0; ; {
 		select {
-		case <-s.hub.notifyDue:
-		case <-s.ctx.Done():
+		case <-h.notifyDue:
+		case <-h.ctx.Done():
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.send(ctx) // other processes poll if this is lost
+			_ = h.send(ctx) // other processes poll if this is lost
 			return
 		}
-		if err := s.send(s.ctx); err != nil {
+		if err := h.send(h.ctx); err != nil {
 			n = min(n+1, 8)
-			backoff(s.ctx, n)
+			backoff(h.ctx, n)
 			continue
 		}
 		n = 0
 		gap := time.NewTimer(notifyGap)
 		select {
 		case <-gap.C:
-		case <-s.ctx.Done():
+		case <-h.ctx.Done():
 			gap.Stop()
 		}
 	}
@@ -204,17 +207,17 @@ func (h *hub) restorePending(queues []string, cancel bool) {
 }
 
 // send sends what is pending, and puts it back on an error.
-func (s *Store) send(ctx context.Context) (err error) {
+func (h *hub) send(ctx context.Context) (err error) {
 	ctx, done := withDeadline(ctx, defaultDeadline)
 	defer done()
-	queues, cancel := s.hub.takePending()
+	queues, cancel := h.takePending()
 	defer func() {
 		if err != nil {
-			s.hub.restorePending(queues, cancel)
+			h.restorePending(queues, cancel)
 		}
 	}()
 	if cancel {
-		if _, err := s.work.Exec(ctx, s.sql["notify"], s.hub.self+" cancel"); err != nil {
+		if _, err := h.db.work.Exec(ctx, h.db.sql["notify"], h.self+" cancel"); err != nil {
 			return err
 		}
 	}
@@ -225,31 +228,37 @@ func (s *Store) send(ctx context.Context) (err error) {
 	if len(list) > payloadMax {
 		list = allQueues
 	}
-	_, err = s.work.Exec(ctx, s.sql["notify"], s.hub.self+" work "+list)
+	_, err = h.db.work.Exec(ctx, h.db.sql["notify"], h.self+" work "+list)
 	return err
 }
 
 // listen receives notifications of other processes until the store is closed, on a connection of its own, which is replaced when it breaks. Behind a
 // pooler notifications do not arrive; then it logs that once and returns.
-func (s *Store) listen() {
-	for n := 0; s.ctx.Err() == nil; {
-		err := s.listenOnce(func() { n = 0 })
+func (h *hub) listen() {
+	for n := 0; h.ctx.Err() == nil; {
+		err := h.listenOnce(func() { n = 0 })
 		if errors.Is(err, errPooled) {
-			s.pooling.logPolling()
+			h.pooling.logPolling()
 			return
 		}
 		if err != nil {
 			n = min(n+1, 9)
-			backoff(s.ctx, n)
+			backoff(h.ctx, n)
 		}
 	}
 }
 
 // listenOnce receives notifications on one connection until that fails.
-func (s *Store) listenOnce(connected func()) error {
-	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
+func (h *hub) listenOnce(connected func()) error {
+	ctx, cancel := context.WithTimeout(h.ctx, defaultDeadline)
 	defer cancel()
-	config := s.work.Config().ConnConfig.Copy()
+	pool := h.db.work.Config()
+	config := pool.ConnConfig.Copy()
+	if pool.BeforeConnect != nil { // of an application whose credentials change
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return err
+		}
+	}
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}
@@ -263,46 +272,46 @@ func (s *Store) listenOnce(connected func()) error {
 	} else if viaPooler {
 		return errPooled // LISTEN would remain in a session that others use later
 	}
-	if err := conn.PgConn().Exec(ctx, "LISTEN holdfast").Close(); err != nil {
+	if err := conn.PgConn().Exec(ctx, "LISTEN "+h.db.schema.channel()).Close(); err != nil {
 		return err
 	}
 	connected()
-	if err := s.catchUp(ctx, conn); err != nil {
+	if err := h.catchUp(ctx, conn); err != nil {
 		return err
 	}
 	for {
-		ctx, cancel := context.WithTimeout(s.ctx, listenPing)
+		ctx, cancel := context.WithTimeout(h.ctx, listenPing)
 		note, err := conn.WaitForNotification(ctx)
-		quiet := err != nil && ctx.Err() != nil && s.ctx.Err() == nil && !conn.IsClosed()
+		quiet := err != nil && ctx.Err() != nil && h.ctx.Err() == nil && !conn.IsClosed()
 		cancel()
 		switch {
 		case err == nil:
-			s.hub.receive(note.Payload)
+			h.receive(note.Payload)
 		case !quiet:
 			return err
-		case s.ping(conn) != nil:
+		case h.ping(conn) != nil:
 			return err
 		}
 	}
 }
 
 // catchUp wakes waiters for what may have been notified before this connection listened.
-func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
+func (h *hub) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	var work, cancel bool
-	if err := conn.QueryRow(ctx, s.sql["check_missed_wakes"]).Scan(&work, &cancel); err != nil {
+	if err := conn.QueryRow(ctx, h.db.sql["check_missed_wakes"]).Scan(&work, &cancel); err != nil {
 		return err
 	}
 	var queues []string
 	if work {
 		queues = []string{allQueues}
 	}
-	s.hub.deliver(queues, cancel)
+	h.deliver(queues, cancel)
 	return nil
 }
 
 // ping checks whether an idle connection still works.
-func (s *Store) ping(conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
+func (h *hub) ping(conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(h.ctx, defaultDeadline)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -35,7 +35,7 @@ func benchStore(b *testing.B) (*postgres.Store, *meter) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(context.Background(), "TRUNCATE holdfast_job, holdfast_ready, holdfast_later, holdfast_lease, holdfast_finished, holdfast_unique, holdfast_idempotency"); err != nil {
+	if _, err := conn.Exec(context.Background(), "TRUNCATE holdfast_job, holdfast_ready, holdfast_later, holdfast_batch, holdfast_finished, holdfast_unique, holdfast_idempotency"); err != nil {
 		b.Fatal(err)
 	}
 	return s, &meter{B: b, conn: conn}

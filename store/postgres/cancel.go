@@ -34,7 +34,7 @@ func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfas
 		return "", err
 	}
 	if state == holdfast.Processing {
-		s.wake(nil, true)
+		s.hub.wake(nil, true)
 	}
 	return state, nil
 }

@@ -1,304 +1,95 @@
 package postgres
 
 import (
-	"maps"
+	"cmp"
+	"math/rand/v2"
 	"slices"
-	"sync"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A lineMemory remembers which places (line and priority) have ready jobs, so that a claim among thousands of owners need not search all lines.
-//
-// The memory may be wrong in both directions without harm. A remembered place that is empty costs one search, and the claim then removes it. A place
-// that another process filled is missing until the memory becomes stale or a claim comes back short; then the store scans the lines again. Places
-// that this process makes claimable are added at once. Every change has a step number: what was added after a scan or a claim began is not removed by
-// its result.
-type lineMemory struct {
-	mu            sync.Mutex
-	at            map[place]int // places with ready jobs, and the step in which each was added; nil: nothing is known
-	step          int
-	staleAt       map[string]time.Time // by scope: from then on the lines of its lanes must be scanned again
-	callerPlaces  map[place]time.Time  // places of jobs in open transactions of callers, and until when they are expected to commit
-	lanes         map[int32]*lane.Lane
-	ownDependency map[int32]string  // the dependency in the lane itself
-	kinds         map[string]string // declared dependencies of kinds, for lanes without one
-	kindsVersion  int               // grows with every change of kinds
-
-	unread map[int32][]place // places in lanes whose row was not read yet
-	views  map[string]*view  // open places, by scope
+// An openLines is the open lines of a scope by owner: those with ready jobs that no hold closes. It changes little between claims, so the lineMemory
+// updates it instead of building it again. All its methods need the lock of the lineMemory.
+type openLines struct {
+	scope   *lane.Scope
+	holds   []store.Hold
+	valves  *lane.Valves
+	byOwner map[string]*ownerPlaces
+	ordered []*ownerPlaces
+	names   []string // the owners of ordered
+	start   int32
+	removed bool // some owners in ordered have no places left
 }
 
-// put adds a place. The caller holds l.mu, here and in the other methods that do not lock it.
-func (l *lineMemory) put(p place, step int) {
-	if _, known := l.at[p]; !known {
-		l.addToViews(p)
-	}
-	l.at[p] = step
+// A place is one priority of a line. Its jobs are ordered by id, which is by age.
+type place struct {
+	lane     int32 // negative: the line of the lane's retries
+	priority int16
 }
 
-// drop removes a place.
-func (l *lineMemory) drop(p place) {
-	if _, known := l.at[p]; !known {
+// An ownerPlaces is the open places of one owner.
+type ownerPlaces struct {
+	owner  string
+	first  int32 // the lane that was added first; the sort key
+	places []lanePlace
+}
+
+// A lanePlace is a place with its lane.
+type lanePlace struct {
+	place place
+	lane  *lane.Lane
+}
+
+// add adds a place that is not there yet, if it is in the scope and no hold closes it.
+func (o *openLines) add(p place, l *lane.Lane) {
+	if !o.scope.Covers(l) || !o.valves.Open(l, p.lane < 0) {
 		return
 	}
-	delete(l.at, p)
-	id := max(p.lane, -p.lane)
-	known := l.lanes[id]
-	if known == nil {
-		if l.unread[id] = slices.DeleteFunc(l.unread[id], func(at place) bool { return at == p }); len(l.unread[id]) == 0 {
-			delete(l.unread, id)
-		}
+	g := o.byOwner[l.Owner]
+	if g == nil {
+		g = &ownerPlaces{owner: l.Owner, first: max(p.lane, -p.lane)}
+		o.byOwner[l.Owner] = g
+		o.ordered, o.names = append(o.ordered, g), append(o.names, l.Owner)
+	}
+	g.places = append(g.places, lanePlace{p, l})
+}
+
+// remove removes a place, and its owner with the last one.
+func (o *openLines) remove(p place, owner string) {
+	g := o.byOwner[owner]
+	if g == nil {
 		return
 	}
-	for _, v := range l.views {
-		v.remove(p, known.Owner)
+	if g.places = slices.DeleteFunc(g.places, func(at lanePlace) bool { return at.place == p }); len(g.places) == 0 {
+		delete(o.byOwner, owner)
+		o.removed = true
 	}
 }
 
-// addToViews adds a place to the views it belongs to. A place in an unknown lane waits in unread until its lane is read.
-func (l *lineMemory) addToViews(p place) {
-	id := max(p.lane, -p.lane)
-	known := l.lanes[id]
-	if known == nil {
-		if l.unread == nil {
-			l.unread = map[int32][]place{}
-		}
-		l.unread[id] = append(l.unread[id], p)
-		return
+// owners returns the owners, mostly in the order of their lanes.
+func (o *openLines) owners() []string {
+	if o.removed {
+		o.ordered, o.removed = slices.DeleteFunc(o.ordered, func(g *ownerPlaces) bool { return len(g.places) == 0 }), false
+		o.rebuildNames()
 	}
-	for _, v := range l.views {
-		v.add(p, known)
-	}
+	return o.names
 }
 
-// add adds places in which jobs have just become claimable.
-func (l *lineMemory) add(places ...place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.at == nil {
-		return
+// sort orders the owners by their lanes, because jobs of neighbouring lanes lie close to each other in the index. The order starts at a random owner,
+// so that processes do not all claim from the same one.
+func (o *openLines) sort() {
+	if o.start == 0 && len(o.ordered) > 0 {
+		o.start = o.ordered[rand.IntN(len(o.ordered))].first
 	}
-	l.step++
-	for _, p := range places {
-		l.put(p, l.step)
-	}
+	slices.SortFunc(o.ordered, func(a, b *ownerPlaces) int { return cmp.Compare(uint32(a.first-o.start), uint32(b.first-o.start)) })
+	o.rebuildNames()
 }
 
-// addEntries adds the places of entries that are claimable at once.
-func (l *lineMemory) addEntries(entries []entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.at == nil {
-		return
+// rebuildNames sets names to the owners in ordered.
+func (o *openLines) rebuildNames() {
+	o.names = o.names[:0]
+	for _, g := range o.ordered {
+		o.names = append(o.names, g.owner)
 	}
-	l.step++
-	for i := range entries {
-		if e := &entries[i]; e.Delay == 0 && len(e.After) == 0 { // an entry with a future RunAt adds an empty place, which does no harm
-			l.put(place{e.lane, e.Priority}, l.step)
-		}
-	}
-}
-
-// scanShare bounds the cost of scans: a scan may take at most one fortieth of the time.
-const scanShare = 40
-
-// callerTxAge is how long a caller's transaction is expected to take at most. Jobs of a slower one are found like those of other processes.
-const callerTxAge = 2 * time.Second
-
-// addCallerPlaces remembers the places of entries that become claimable when a caller's transaction commits. The store does not notice that commit.
-func (l *lineMemory) addCallerPlaces(entries []entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.callerPlaces == nil || len(l.callerPlaces) > maxMarks {
-		l.callerPlaces = map[place]time.Time{}
-	}
-	for i := range entries {
-		l.callerPlaces[place{entries[i].lane, entries[i].Priority}] = time.Now().Add(callerTxAge)
-	}
-}
-
-// admitCallerPlaces adds the places in which a caller's transaction may have committed jobs by now.
-func (l *lineMemory) admitCallerPlaces() {
-	for p, until := range l.callerPlaces {
-		if _, known := l.at[p]; time.Now().After(until) {
-			delete(l.callerPlaces, p)
-		} else if !known {
-			l.put(p, l.step)
-		}
-	}
-}
-
-// cached returns the current step, and whether the places in the scope are recent enough to use.
-func (l *lineMemory) cached(scope *lane.Scope) (step int, trusted bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.at == nil || !time.Now().Before(l.staleAt[scope.Key()]) {
-		return l.currentStep(), false
-	}
-	l.admitCallerPlaces()
-	return l.step, true
-}
-
-// currentStep returns the current step. Places that are added later survive a scan that began at this step.
-func (l *lineMemory) currentStep() int {
-	if l.at == nil {
-		l.at, l.staleAt = map[place]int{}, nil
-	}
-	return l.step
-}
-
-// replaceScope replaces the places of a scope by those that a scan found, and sets until when they are trusted.
-func (l *lineMemory) replaceScope(scope *lane.Scope, began time.Time, step int, found []place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	there := make(map[place]bool, len(found))
-	for _, p := range found {
-		there[p] = true
-		l.put(p, max(l.at[p], step))
-	}
-	for p, added := range l.at {
-		if added <= step && !there[p] && l.covers(scope, p) {
-			l.drop(p)
-		}
-	}
-	now := time.Now()
-	if l.staleAt == nil || len(l.staleAt) > maxScopes {
-		l.staleAt = map[string]time.Time{}
-	}
-	l.staleAt[scope.Key()] = now.Add(min(callerTxAge/2, max(markAge, scanShare*now.Sub(began)))) // shorter than callerTxAge, or places of callers' transactions would expire unseen
-	l.admitCallerPlaces()
-	for _, v := range l.views {
-		v.sort()
-	}
-}
-
-// covers reports whether a place is in a scope. A place in an unknown lane is not.
-func (l *lineMemory) covers(scope *lane.Scope, p place) bool {
-	known := l.lanes[max(p.lane, -p.lane)]
-	return known != nil && scope.Covers(known)
-}
-
-// unreadLanes returns the lanes that have ready jobs and whose row was not read yet.
-func (l *lineMemory) unreadLanes() []int32 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.unread))
-}
-
-// removeEmpty removes places that a claim found empty, except those added after the claim's step.
-func (l *lineMemory) removeEmpty(step int, places []place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range places {
-		if l.at[p] <= step {
-			l.drop(p)
-		}
-	}
-}
-
-// mixedPriorities reports whether jobs of more than one priority are ready in a scope. Unknown lanes count as in the scope.
-func (l *lineMemory) mixedPriorities(scope *lane.Scope) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first := true
-	var priority int16
-	for p := range l.at {
-		if l.lanes[max(p.lane, -p.lane)] != nil && !l.covers(scope, p) {
-			continue
-		}
-		if !first && p.priority != priority {
-			return true
-		}
-		first, priority = false, p.priority
-	}
-	return false
-}
-
-// addLane stores a lane and adds its waiting places to the views.
-func (l *lineMemory) addLane(id int32, p path) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lanes == nil {
-		l.lanes, l.ownDependency = map[int32]*lane.Lane{}, map[int32]string{}
-	}
-	l.lanes[id] = &lane.Lane{ID: int64(id), Queue: p.queue, Kind: p.kind, Owner: p.owner, Dependency: dependencyOf(l.kinds, p.kind, p.dependency)}
-	l.ownDependency[id] = p.dependency
-	shown := l.unread[id]
-	delete(l.unread, id)
-	for _, at := range shown {
-		l.addToViews(at)
-	}
-}
-
-// dependencyOf returns the dependency of a lane: its own, or else the declared one of its kind.
-func dependencyOf(kinds map[string]string, kind, own string) string {
-	if own != "" {
-		return own
-	}
-	return kinds[kind]
-}
-
-// setKinds stores the declared dependencies of kinds and returns their version. A lane whose dependency changes is replaced by a copy: claims under
-// way keep the lane they have.
-func (l *lineMemory) setKinds(kinds map[string]string) (kindsVersion int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if maps.Equal(l.kinds, kinds) {
-		return l.kindsVersion
-	}
-	l.kinds = kinds
-	l.kindsVersion++
-	l.views = nil
-	for id, known := range l.lanes {
-		if to := dependencyOf(kinds, known.Kind, l.ownDependency[id]); to != known.Dependency {
-			changed := *known
-			changed.Dependency = to
-			l.lanes[id] = &changed
-		}
-	}
-	return l.kindsVersion
-}
-
-// scanLines finds all places with ready jobs in a scope, and perhaps some of other scopes. It also remembers the first job of each place, for runs.
-// send must send the batch.
-func (s *Store) scanLines(b *pgx.Batch, scope *lane.Scope, send func() error) error {
-	s.lines.mu.Lock()
-	step := s.lines.currentStep()
-	s.lines.mu.Unlock()
-	began := time.Now()
-	var found []place
-	heads := map[place]holdfast.ID{}
-	scan := s.marks.beginHeadScan()
-	b.Queue(s.sql["find_lines"], cleanText(textArray(scope.Queues)), cleanText(textArray(scope.Kinds))).Query(func(rows pgx.Rows) error {
-		var p place
-		var first [16]byte
-		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority, &first}, func() error {
-			found = append(found, p)
-			heads[p] = previousID(first)
-			return nil
-		})
-		return err
-	})
-	if err := send(); err != nil {
-		s.marks.dropScan(scan)
-		return err
-	}
-	s.marks.endHeadScan(scan, heads)
-	s.lines.replaceScope(scope, began, step, found)
-	return nil
-}
-
-// readLanes queues the query for the rows of unknown lanes.
-func (s *Store) readLanes(b *pgx.Batch, unknown []int32) {
-	var id int32
-	var p path
-	b.Queue(s.sql["lane_read"], unknown).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error { s.lines.addLane(id, p); return nil })
-		return err
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 const (
@@ -24,46 +23,34 @@ const (
 // remembers, for each place, the last job that it claimed there while its claims came back full; the next claim starts after that job.
 //
 // A mark can delay a job but never hide it. Jobs that this process makes claimable lower the marks (lower), or clear them if their ids are not known
-// (clear). This also applies to the marks that a claim under way will set: the claimScan collects the lowest id until it ends. Jobs that other
+// (clear). This also applies to the marks that a claim under way will set: its markScan collects the lowest id until it ends. Jobs that other
 // processes put behind a mark are found when the marks are stale, or when a claim comes back short and is repeated without marks. Priorities that are
 // more urgent than every mark of a line are always read.
 type marks struct {
 	mu      sync.Mutex
 	at      map[place]holdfast.ID
-	staleAt time.Time               // from then on a claim reads everything
-	scans   map[*claimScan]struct{} // scans in progress
+	staleAt time.Time              // from then on a claim reads everything
+	scans   map[*markScan]struct{} // scans in progress
 
 	heads map[place]holdfast.ID // lower bounds, for claims in runs: every job at the place that this process knows of has a higher id
 }
 
-// A place is one priority of a line. Its jobs are ordered by id, which is by age.
-type place struct {
-	lane     int32 // negative: the line of the lane's retries
-	priority int16
-}
-
-// A claimScan is one claim in progress, or one scan of the lines.
-type claimScan struct {
+// A markScan is a claim in progress, or a scan of the lines in progress. Until it ends, it collects what becomes claimable meanwhile, because that must
+// lower the marks that the scan will set.
+type markScan struct {
 	began   time.Time
-	marked  bool
-	marks   []any // parameters of the statement
-	lowest  holdfast.ID
-	invalid bool
-
-	scope    *lane.Scope
-	all      bool // it must read everything, without marks and remembered lines
-	narrowed bool // it read only lines that the store remembers
-	even     bool // it is the one claim in sixteen that shares evenly between priorities
-	planned  bool // it was planned
-	tookRuns bool // it took runs (see takeRuns)
+	marked  bool        // it starts at the marks
+	args    []any       // the marks as parameters of a claim statement
+	lowest  holdfast.ID // the lowest id that became claimable meanwhile
+	invalid bool        // jobs with unknown ids became claimable meanwhile: the scan sets no marks
 }
 
 // beginScan starts a claim. It reads everything if all is set, if the marks are stale, or if there are none. Otherwise its parameters are the parts
 // of each line that the marks leave: for each marked line all more urgent priorities, and each marked priority after its mark.
-func (m *marks) beginScan(all bool) *claimScan {
+func (m *marks) beginScan(all bool) *markScan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &claimScan{began: time.Now(), all: all}
+	l := &markScan{began: time.Now()}
 	l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)
 	var lanes, priorities, jobs, before column
 	if l.marked {
@@ -87,16 +74,16 @@ func (m *marks) beginScan(all bool) *claimScan {
 			stretch(p, int(p.priority), m.at[p], next)
 		}
 	}
-	l.marks = arrayArgs([]column{lanes, priorities, jobs, before})
+	l.args = arrayArgs([]column{lanes, priorities, jobs, before})
 	if m.scans == nil {
-		m.scans = map[*claimScan]struct{}{}
+		m.scans = map[*markScan]struct{}{}
 	}
 	m.scans[l] = struct{}{}
 	return l
 }
 
 // endScan sets the marks to the last jobs of a claim that took as many as its limit. A claim that came back short removes all marks.
-func (m *marks) endScan(l *claimScan, last map[place]holdfast.ID, full bool) {
+func (m *marks) endScan(l *markScan, last map[place]holdfast.ID, full bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.scans, l)
@@ -117,7 +104,7 @@ func (m *marks) endScan(l *claimScan, last map[place]holdfast.ID, full bool) {
 }
 
 // dropScan ends a scan without a result.
-func (m *marks) dropScan(l *claimScan) {
+func (m *marks) dropScan(l *markScan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.scans, l)
@@ -172,4 +159,56 @@ func (m *marks) clear() {
 	for l := range m.scans {
 		l.invalid = true
 	}
+}
+
+// beginHeadScan starts a scan of the lines, which sets the heads.
+func (m *marks) beginHeadScan() *markScan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &markScan{began: time.Now()}
+	if m.scans == nil {
+		m.scans = map[*markScan]struct{}{}
+	}
+	m.scans[l] = struct{}{}
+	return l
+}
+
+// maxHeads bounds the number of heads that are remembered.
+const maxHeads = 100_000
+
+// endHeadScan ends a scan that found the heads of places, or a claim that moved them. Jobs that were put in front in the meantime lower them.
+func (m *marks) endHeadScan(l *markScan, heads map[place]holdfast.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.scans, l)
+	if l.invalid {
+		return
+	}
+	if m.heads == nil || len(m.heads) > maxHeads {
+		m.heads = make(map[place]holdfast.ID, len(heads))
+	}
+	for p, id := range heads {
+		m.heads[p] = id
+	}
+	m.lowerTo(l.lowest)
+}
+
+// A runStart is a place and the id after which a claim starts reading there.
+type runStart struct {
+	place place
+	after holdfast.ID
+}
+
+// sortStarts sorts places by priority and then by their first jobs. A place without a known head comes first within its priority.
+func (m *marks) sortStarts(places []place) []runStart {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	starts := make([]runStart, len(places))
+	for i, p := range places {
+		starts[i] = runStart{p, m.heads[p]}
+	}
+	slices.SortFunc(starts, func(a, b runStart) int {
+		return cmp.Or(cmp.Compare(a.place.priority, b.place.priority), bytes.Compare(a.after[:], b.after[:]))
+	})
+	return starts
 }

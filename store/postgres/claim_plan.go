@@ -7,9 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
@@ -17,10 +14,8 @@ import (
 // errStale means that the holds have changed since the plan began. The next plan starts with the new ones.
 var errStale = errors.New("the holds have changed")
 
-const (
-	planTries   = 3      // attempts of a claim whose picks were taken by concurrent claims
-	maxSetAside = 10_000 // maximum number of jobs that one transaction sets aside
-)
+// planTries is how often a claim is planned whose picks were taken by concurrent claims.
+const planTries = 3
 
 // A claimPlan is one planned claim in progress. It is used where owners share or holds limit, count or look at tags, and it runs in one transaction:
 //
@@ -38,48 +33,28 @@ const (
 // Steps 1 to 4 read without locking jobs. Step 5 takes rows that exist at that moment and skips rows that other claims have locked, so no job is
 // claimed twice. If it takes fewer than were picked, saveLearned returns the missed turns and tokens.
 type claimPlan struct {
-	s    *Store
-	p    *pipeline
-	c    batchClaim
-	even bool
+	claimRequest
+	planner *claimPlanner
+	pipe    *pipeline
+	view    claimView
+	locked  []store.Hold // the limits whose rows are locked
+	heads   planHeads
+	left    int // jobs that are still wanted
 
-	scope *lane.Scope
-
-	now     time.Time
-	holds   []store.Hold
-	hash    string
-	locked  []store.Hold
-	tags    []string
-	weights map[string]float64
-	live    []liveCount
-	step    int // of the line memory, when it was read
-	scanned bool
-
-	kindsVersion int // lineMemory.kindsVersion that the view depends on
-
-	open       *view          // open places in the claim's scope
-	peeked     map[place]bool // heads that were read, see headPlace
-	empty      []place
-	heads      []lane.Head
-	headPlaces [][]place // the places that each head covers
-	held       []tagHeldJob
-	depth      int
-	all        bool // the heads are those of all remaining owners
-	left       int
-	round      int
-	factor     float64 // multiple of the owners that lane.Turns chooses; see ownerReach
-
-	shares   []lane.Share
-	keys     []lineKey
-	setAside int
+	held     []tagHeldJob // jobs with a held tag that were met and not set aside yet
+	setAside int          // jobs that were set aside
+	shares   []lane.Share // what was picked
+	keys     []lineKey    // the same, job by job
 	taken    claimResult
 }
 
-// A liveCount is the number of jobs of a line that are processing.
-type liveCount struct {
-	lane    *lane.Lane
-	retries bool
-	jobs    int
+// newPlan returns a plan for a request that has not read anything.
+func (p *claimPlanner) newPlan(e claimRequest) *claimPlan {
+	return &claimPlan{
+		claimRequest: e, planner: p, left: e.Limit,
+		view:  claimView{memory: &p.memory, scope: e.scope},
+		heads: planHeads{even: e.even, peeked: map[place]bool{}},
+	}
 }
 
 // A lineKey is the position of one ready job.
@@ -96,21 +71,21 @@ type tagHeldJob struct {
 
 // claimPlanned claims by a plan. A single statement (takeTurns) is tried first where no limit can apply. A plan that took nothing although it picked
 // jobs is repeated, at most planTries times; a plan that set jobs aside made progress and is repeated without counting.
-func (s *Store) claimPlanned(ctx context.Context, c store.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
-	c.Limit = clampLimit(c.Limit)
-	if !l.even && c.OwnerSlots == 0 {
-		if taken, err = s.takeTurns(ctx, c, batch, l.scope); err != nil || taken.rows > 0 {
+func (p *claimPlanner) claimPlanned(ctx context.Context, e claimRequest) (taken claimResult, err error) {
+	e.Limit = clampLimit(e.Limit)
+	if !e.even && e.OwnerSlots == 0 {
+		if taken, err = p.takeTurns(ctx, e); err != nil || taken.rows > 0 {
 			return taken, err
 		}
 	}
 	for tries := planTries; tries > 0 && ctx.Err() == nil; {
-		p := &claimPlan{s: s, c: batchClaim{c, batch}, scope: l.scope, even: l.even, left: c.Limit, peeked: map[place]bool{}}
-		err = s.transact(ctx, s.work, func(pipe *pipeline) error {
-			p.p = pipe
-			return p.run(ctx)
+		plan := p.newPlan(e)
+		err = p.db.transact(ctx, p.db.work, func(pipe *pipeline) error {
+			plan.pipe = pipe
+			return plan.run(ctx)
 		})
 		if err != nil {
-			s.turns.Return(p.shares, p.weights)
+			p.turns.Return(plan.shares, plan.view.weights)
 		}
 		if errors.Is(err, errStale) {
 			continue
@@ -118,11 +93,11 @@ func (s *Store) claimPlanned(ctx context.Context, c store.Claim, batch holdfast.
 		if err != nil {
 			return claimResult{}, err
 		}
-		p.saveLearned(ctx)
-		if p.taken.rows > 0 || len(p.shares) == 0 && p.setAside == 0 {
-			return p.taken, nil
+		plan.saveLearned(ctx)
+		if plan.taken.rows > 0 || len(plan.shares) == 0 && plan.setAside == 0 {
+			return plan.taken, nil
 		}
-		if p.setAside == 0 { // setting jobs aside is progress
+		if plan.setAside == 0 { // setting jobs aside is progress
 			tries--
 		}
 	}
@@ -143,11 +118,11 @@ func (p *claimPlan) run(ctx context.Context) error {
 		if err := p.pick(ctx); err != nil {
 			return err
 		}
-		if p.left == 0 || p.setAside >= maxSetAside {
+		if p.left == 0 || p.setAside >= lane.MaxSetAside {
 			break
 		}
 		more := p.chooseHeads()
-		if !more && !p.scanned {
+		if !more && !p.view.scanned {
 			if err := p.rescan(ctx); err != nil {
 				return err
 			}
@@ -157,7 +132,7 @@ func (p *claimPlan) run(ctx context.Context) error {
 			break
 		}
 		p.queuePeek()
-		if err := p.p.flush(ctx); err != nil {
+		if err := p.pipe.flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -167,48 +142,52 @@ func (p *claimPlan) run(ctx context.Context) error {
 
 // loadCached starts the plan with what is remembered, and reads the rest.
 func (p *claimPlan) loadCached(ctx context.Context) error {
-	s := p.s
-	remembered, known := s.holds.cached()
-	step, trusted := s.lines.cached(p.scope)
-	weights, fresh := s.weights.cached()
-	p.holds, p.step, p.weights = remembered, step, weights
+	planner, v := p.planner, &p.view
+	remembered, known := planner.holds.cached()
+	step, trusted := planner.memory.cached(p.scope)
+	weights, version, fresh := planner.weights.Cached(time.Now())
+	v.holds, v.step, v.weights = remembered, step, weights
 	if !fresh {
-		p.weights = map[string]float64{}
-		s.readWeights(p.p.Batch, p.weights)
+		v.weights = map[string]float64{}
+		planner.read.queueWeights(p.pipe.Batch, v.weights)
 	}
 	if !known {
-		p.queueReadHolds()
+		planner.read.queueHolds(p.pipe.Batch, v)
 	}
 	var err error
 	switch {
 	case !trusted:
-		p.scanned = true
-		err = s.scanLines(p.p.Batch, p.scope, func() error { return p.p.flush(ctx) })
+		err = p.scanLines(ctx)
 	case !fresh || !known:
-		err = p.p.flush(ctx)
+		err = p.pipe.flush(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	if !fresh {
-		s.weights.set(p.weights)
+		planner.weights.Set(v.weights, version, time.Now())
 	}
 	if !known {
-		s.holds.set(p.holds)
+		planner.holds.set(v.holds)
 	}
-	return p.buildView(ctx)
+	return p.openLines(ctx)
+}
+
+// scanLines reads which lines have jobs now.
+func (p *claimPlan) scanLines(ctx context.Context) error {
+	p.view.scanned = true
+	return p.planner.scanLines(p.pipe.Batch, p.scope, func() error { return p.pipe.flush(ctx) })
 }
 
 // rescan reads which lines have jobs now. It returns errStale if a limit applies that was not locked.
 func (p *claimPlan) rescan(ctx context.Context) error {
-	p.scanned = true
-	if err := p.s.scanLines(p.p.Batch, p.scope, func() error { return p.p.flush(ctx) }); err != nil {
+	if err := p.scanLines(ctx); err != nil {
 		return err
 	}
-	if err := p.buildView(ctx); err != nil {
+	if err := p.openLines(ctx); err != nil {
 		return err
 	}
-	for _, h := range p.limits() {
+	for _, h := range p.view.limits() {
 		if !slices.ContainsFunc(p.locked, func(l store.Hold) bool { return compareHolds(l, h) == 0 }) {
 			return errStale
 		}
@@ -216,90 +195,176 @@ func (p *claimPlan) rescan(ctx context.Context) error {
 	return nil
 }
 
-// buildView determines the open places in the claim's scope and the held tags.
-func (p *claimPlan) buildView(ctx context.Context) error {
-	if unknown := p.s.lines.unreadLanes(); len(unknown) > 0 {
-		p.s.readLanes(p.p.Batch, unknown)
-		if err := p.p.flush(ctx); err != nil {
+// openLines determines the open lines in the claim's scope and the held tags.
+func (p *claimPlan) openLines(ctx context.Context) error {
+	v := &p.view
+	if unknown := v.memory.unreadLanes(); len(unknown) > 0 {
+		p.planner.read.queueLanes(p.pipe.Batch, unknown, v.memory.addLane)
+		if err := p.pipe.flush(ctx); err != nil {
 			return err
 		}
 	}
-	p.open, p.kindsVersion = p.s.lines.view(p.scope, p.holds)
-	p.tags = slices.Sorted(maps.Keys(lane.NewValves(p.holds, p.now).Tags()))
+	v.open, v.kindsVersion = v.memory.openLines(p.scope, v.holds)
+	v.tags = slices.Sorted(maps.Keys(lane.NewValves(v.holds, v.now).Tags()))
 	return nil
 }
 
-// chooseHeads chooses the next heads: of the owners whose turn it is, the lines that were not read yet. Each round considers more owners. It returns
-// false if no head is left.
+// chooseHeads chooses the next heads: of the owners whose turn it is, the lines that were not read yet. It returns false if no head is left.
 func (p *claimPlan) chooseHeads() bool {
-	p.s.lines.mu.Lock()
-	defer p.s.lines.mu.Unlock()
-	owners := p.open.owners()
-	if slots := p.c.OwnerSlots; p.round > 0 || slots > 0 {
+	h, open := &p.heads, p.view.open
+	p.view.memory.mu.Lock() // open changes with the memory
+	defer p.view.memory.mu.Unlock()
+	owners := open.owners()
+	if slots := p.OwnerSlots; h.round > 0 || slots > 0 {
 		owners = slices.DeleteFunc(slices.Clone(owners), func(owner string) bool {
-			return p.round > 0 && p.allPeeked(owner) || slots > 0 && p.c.Busy[owner] >= slots
+			return h.round > 0 && h.allPeeked(open.byOwner[owner]) || slots > 0 && p.Busy[owner] >= slots
 		})
 	}
-	jobs := float64(p.left<<min(2*p.round, 16)) * max(p.factor, 1) // four times as many owners each round
-	turn, _ := p.s.turns.Next(owners, int(min(jobs, 1<<20)))
-	p.round++
-	p.heads, p.headPlaces = p.heads[:0], p.headPlaces[:0]
+	turn, _ := p.planner.turns.Next(owners, h.wanted(p.left))
+	h.begin(p.left, len(turn), len(owners))
 	for owner := range turn {
-		first := len(p.heads)
-		for _, at := range p.open.byOwner[owner].places {
-			switch i := p.headIndex(first, at); {
-			case i >= 0:
-				p.headPlaces[i] = append(p.headPlaces[i], at.place)
-			case !p.peeked[p.headPlace(at.place)]:
-				p.peeked[p.headPlace(at.place)] = true
-				head := lane.Head{Share: lane.Share{Lane: at.lane, Line: int64(at.place.lane)}}
-				if p.even {
-					head.Priority = &at.place.priority
+		h.addOwner(open.byOwner[owner])
+	}
+	return len(h.list) > 0
+}
+
+// lockAndRead locks the limits that apply to the open lines, then reads the holds, the live counts and the heads. It returns errStale if the holds or
+// the declared dependencies differ from those that the plan used.
+func (p *claimPlan) lockAndRead(ctx context.Context) error {
+	var scope, name, source column
+	counted := false
+	p.locked = p.view.limits()
+	for _, h := range p.locked {
+		of, called := h.Scope()
+		scope.quote(of)
+		name.quote(called)
+		source.quote(h.Source)
+		counted = counted || h.AtMost > 0
+	}
+	if scope.text != nil {
+		p.pipe.Queue(p.planner.db.sql["set_idle_timeout"])
+		p.pipe.Queue(p.planner.db.sql["hold_lock"], arrayArgs([]column{scope, name, source})...)
+	}
+	remembered, read := p.view.holds, p.planner.read
+	read.queueHolds(p.pipe.Batch, &p.view)
+	kinds := map[string]string{}
+	read.queueKinds(p.pipe.Batch, kinds)
+	if counted {
+		read.queueLive(p.pipe.Batch, kinds, &p.view.live)
+	}
+	p.queuePeek()
+	if err := p.pipe.flush(ctx); err != nil {
+		return err
+	}
+	declared := p.planner.holds.setAll(p.view.holds, p.view.hash, p.view.memory, kinds)
+	if declared != p.view.kindsVersion || !sameRules(remembered, p.view.holds) {
+		return errStale
+	}
+	return nil
+}
+
+// pick divides the rest of the claim among the heads, and reads them deeper for as long as that could change the result.
+func (p *claimPlan) pick(ctx context.Context) error {
+	for h := &p.heads; len(h.list) > 0; {
+		valves := p.view.valves(&p.Claim, p.shares)
+		shares, deeper := p.planner.turns.pick(h.list, valves, lane.Order{Jobs: p.left, Weights: p.view.weights, Even: p.even})
+		p.queueSetAside()
+		if !deeper || p.setAside >= lane.MaxSetAside {
+			p.left -= lane.Total(shares)
+			p.shares = append(p.shares, shares...)
+			for i := range h.list {
+				for _, key := range h.list[i].Keys[:min(h.list[i].Jobs, len(h.list[i].Keys))] {
+					p.keys = append(p.keys, lineKey{h.list[i].Line, key})
 				}
-				p.heads, p.headPlaces = append(p.heads, head), append(p.headPlaces, []place{at.place})
 			}
+			return nil
+		}
+		if h.depth *= 2; len(p.view.tags) == 0 { // no line gives more than that; with held tags any number of jobs in front may be skipped
+			h.depth = min(h.depth, p.left+1)
+		}
+		p.queuePeek()
+		if err := p.pipe.flush(ctx); err != nil {
+			return err
 		}
 	}
-	p.depth, p.all = p.left/max(len(turn), 1)+1, len(turn) == len(owners)
-	return len(p.heads) > 0
+	return nil
 }
 
-// headIndex returns the head, from index first on, that a place is read with, or -1.
-func (p *claimPlan) headIndex(first int, at lanePlace) int {
-	for i := first; i < len(p.heads) && !p.even; i++ {
-		if p.heads[i].Line == int64(at.place.lane) {
-			return i
+// queueSetAside queues the statement that moves jobs with a held tag out of the ready lines.
+func (p *claimPlan) queueSetAside() {
+	if len(p.held) == 0 {
+		return
+	}
+	var line, priority, job, tag column
+	for _, a := range p.held {
+		line.int(int(a.line))
+		priority.int(int(a.Priority))
+		job.id(a.Job)
+		tag.quote(a.tag)
+	}
+	p.pipe.Queue(p.planner.db.sql["set_aside"], arrayArgs([]column{line, priority, job, tag})...)
+	p.setAside += len(p.held)
+	p.held = nil
+}
+
+// queueTake queues the statement that takes the picked jobs, and the payment of rate limits. With held tags it takes exactly the jobs that were read,
+// because the next ones in line may have a held tag.
+func (p *claimPlan) queueTake() {
+	if len(p.shares) == 0 {
+		return
+	}
+	sql := p.planner.db.sql
+	if len(p.view.tags) > 0 {
+		var line, priority, job column
+		for _, k := range p.keys {
+			line.int(int(k.line))
+			priority.int(int(k.Priority))
+			job.id(k.Job)
 		}
+		p.taken.queue(p.pipe.Batch, sql["take_keys"], &p.claimRequest, append(arrayArgs([]column{line, priority, job}), textArray(p.view.tags)))
+	} else {
+		var line, low, high, jobs column
+		for i := range p.shares {
+			from, to := p.shares[i].Priorities()
+			line.int(int(p.shares[i].Line))
+			low.int(int(from))
+			high.int(int(to))
+			jobs.int(p.shares[i].Jobs)
+		}
+		p.taken.queue(p.pipe.Batch, sql["take"], &p.claimRequest, arrayArgs([]column{line, low, high, jobs}))
 	}
-	return -1
-}
-
-// allPeeked reports whether all places of an owner were read.
-func (p *claimPlan) allPeeked(owner string) bool {
-	return !slices.ContainsFunc(p.open.byOwner[owner].places, func(at lanePlace) bool { return !p.peeked[p.headPlace(at.place)] })
-}
-
-// headPlace returns what a place is read with: its whole line, or only its priority in a claim that shares evenly between priorities.
-func (p *claimPlan) headPlace(at place) place {
-	if !p.even {
-		at.priority = 0
+	for _, d := range p.view.spend(p.shares) {
+		p.planner.db.queueDeposit(p.pipe.Batch, d, p.view.now)
 	}
-	return at
 }
 
 // saveLearned updates the memory after the transaction. Turns and rate-limit tokens of jobs that were picked but taken by concurrent claims are
 // returned.
 func (p *claimPlan) saveLearned(ctx context.Context) {
-	s := p.s
-	s.lines.removeEmpty(p.step, p.empty)
-	if p.s.lines.ownerCount(p.open) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
-		s.plannedScopes.add(p.scope)
+	planner, v := p.planner, &p.view
+	v.memory.removeEmpty(v.step, p.heads.empty)
+	if v.memory.ownerCount(v.open) > 1 || len(v.tags) > 0 || len(v.limits()) > 0 {
+		planner.planned.add(p.scope)
 	}
+	missed := p.missedShares()
+	planner.turns.Return(missed, v.weights)
+	back := v.spend(missed)
+	if len(back) == 0 {
+		return
+	}
+	_ = planner.db.transact(ctx, planner.db.work, func(pipe *pipeline) error { // if this fails, the bucket refills by itself
+		for _, d := range back {
+			d.Tokens = -d.Tokens
+			planner.db.queueDeposit(pipe.Batch, d, v.now)
+		}
+		return nil
+	})
+}
+
+// missedShares returns what was picked and not taken.
+func (p *claimPlan) missedShares() (missed []lane.Share) {
 	had := make(map[int32]int, len(p.taken.perLine))
-	for line, n := range p.taken.perLine {
-		had[line] = n
-	}
-	var missed []lane.Share
+	maps.Copy(had, p.taken.perLine)
 	for _, share := range p.shares {
 		n := min(share.Jobs, had[int32(share.Line)])
 		had[int32(share.Line)] -= n
@@ -307,34 +372,5 @@ func (p *claimPlan) saveLearned(ctx context.Context) {
 			missed = append(missed, share)
 		}
 	}
-	s.turns.Return(missed, p.weights)
-	back := lane.NewValves(p.holds, p.now).Spend(missed)
-	if len(back) == 0 {
-		return
-	}
-	_ = s.transact(ctx, s.work, func(pipe *pipeline) error { // if this fails, the bucket refills by itself
-		for _, d := range back {
-			d.Tokens = -d.Tokens
-			s.queueDeposit(pipe.Batch, d, p.now)
-		}
-		return nil
-	})
-}
-
-// mixedPriorities reports whether jobs of several priorities are ready in a scope, so that the least urgent could starve.
-func (s *Store) mixedPriorities(ctx context.Context, scope *lane.Scope) (bool, error) {
-	if err := s.ensureLines(ctx, scope); err != nil {
-		return false, err
-	}
-	return s.lines.mixedPriorities(scope), nil
-}
-
-// ensureLines makes sure that the lines of a scope are known, and scans them if not.
-func (s *Store) ensureLines(ctx context.Context, scope *lane.Scope) error {
-	if _, trusted := s.lines.cached(scope); trusted {
-		return nil
-	}
-	send := &pgx.Batch{}
-	send.Queue(s.sql["configure_planner"])
-	return s.scanLines(send, scope, func() error { return s.work.SendBatch(ctx, send).Close() })
+	return missed
 }

@@ -132,7 +132,7 @@ func TestSettlementsThatShareErrorGroupsDoNotDeadlock(t *testing.T) {
 	if n := w.count("SELECT sum(failures)::int FROM holdfast_error_group"); n != jobs {
 		t.Errorf("%d failures were counted, not %d", n, jobs)
 	}
-	if n := w.count("SELECT sum(failures)::int FROM holdfast_error_tally"); n != jobs {
+	if n := w.count("SELECT sum(failures)::int FROM holdfast_error_count"); n != jobs {
 		t.Errorf("%d failures were counted by time, not %d", n, jobs)
 	}
 	if n := w.count("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); n != 0 {

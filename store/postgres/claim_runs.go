@@ -1,93 +1,34 @@
 package postgres
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"slices"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would search all lanes and take
-// the twenty jobs from as many pages. So where jobs of one owner are ready in more than fewLanes places, a claim takes them in runs: it goes to the
-// place whose first job is the most urgent and oldest, takes up to runLength jobs there, and continues with the next such place. Priority is exact as
-// far as the store knows what is ready. Age is exact within a kind; between kinds, a job is overtaken by less than a run of each other kind.
+// takeRuns claims in runs if that is possible: jobs of one owner are ready in more than lane.FewLines places, and no hold limits or counts them. done
+// is false if another way has to be used.
 //
-// The store remembers the first job of each place (heads) from its last scan of the lines and from its own claims. A remembered id is a lower bound:
-// it is never above a job that this process has made claimable since, because marks.lower lowers it. Jobs that other processes put in front are found
-// by the next scan, within a second.
-const runLength = 16
-
-// beginHeadScan starts a scan of the lines, which sets the heads.
-func (m *marks) beginHeadScan() *claimScan {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := &claimScan{began: time.Now()}
-	if m.scans == nil {
-		m.scans = map[*claimScan]struct{}{}
-	}
-	m.scans[l] = struct{}{}
-	return l
-}
-
-// maxHeads bounds the number of heads that are remembered.
-const maxHeads = 100_000
-
-// endHeadScan ends a scan that found the heads of places, or a claim that moved them. Jobs that were put in front in the meantime lower them.
-func (m *marks) endHeadScan(l *claimScan, heads map[place]holdfast.ID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.scans, l)
-	if l.invalid {
-		return
-	}
-	if m.heads == nil || len(m.heads) > maxHeads {
-		m.heads = make(map[place]holdfast.ID, len(heads))
-	}
-	for p, id := range heads {
-		m.heads[p] = id
-	}
-	m.lowerTo(l.lowest)
-}
-
-// A runStart is a place and the id after which a claim starts reading there.
-type runStart struct {
-	place place
-	after holdfast.ID
-}
-
-// sortStarts sorts places by priority and then by their first jobs. A place without a known head comes first within its priority.
-func (m *marks) sortStarts(places []place) []runStart {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	starts := make([]runStart, len(places))
-	for i, p := range places {
-		starts[i] = runStart{p, m.heads[p]}
-	}
-	slices.SortFunc(starts, func(a, b runStart) int {
-		return cmp.Or(cmp.Compare(a.place.priority, b.place.priority), bytes.Compare(a.after[:], b.after[:]))
-	})
-	return starts
-}
-
-// takeRuns claims in runs if that is possible: jobs of one owner are ready in more than fewLanes places, and no hold limits or counts them. done is
-// false if another way has to be used. The statement compares the hash of the holds with the one that the places were chosen by, and takes nothing if
-// it differs; then takeRuns reads the holds and tries once more.
-func (s *Store) takeRuns(ctx context.Context, c store.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, done bool, err error) {
+// A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would search all lanes and take
+// the twenty jobs from as many pages. So a claim in runs goes to the place whose first job is the most urgent and oldest, takes up to lane.RunLength
+// jobs there, and continues with the next such place. Priority is exact as far as the store knows what is ready. Age is exact within a kind; between
+// kinds, a job is overtaken by less than a run of each other kind.
+//
+// The planner remembers the first job of each place (marks.heads) from its last scan of the lines and from its own claims. A remembered id is a lower
+// bound: it is never above a job that this process has made claimable since, because marks.lower lowers it. Jobs that other processes put in front are
+// found by the next scan, within a second.
+//
+// The statement compares the hash of the holds with the one that the places were chosen by, and takes nothing if it differs; then takeRuns reads the
+// holds and tries once more. So a hold that was committed before the claim is obeyed.
+func (p *claimPlanner) takeRuns(ctx context.Context, l *claimTry) (taken claimResult, done bool, err error) {
 	for range 2 { // the holds may have changed since they were read
-		places, hash, step, err := s.runPlaces(ctx, l.scope)
-		if err != nil || len(places) <= fewLanes {
+		places, hash, step, err := p.runPlaces(ctx, l.scope)
+		if err != nil || len(places) <= lane.FewLines {
 			return taken, false, err
 		}
-		limit := clampLimit(c.Limit)
-		run := max(runLength, (limit+len(places)-1)/len(places))
-		starts := s.marks.sortStarts(places)
+		limit := clampLimit(l.Limit)
+		run := max(lane.RunLength, (limit+len(places)-1)/len(places))
+		starts := p.marks.sortStarts(places)
 		starts = starts[:min(len(starts), 2*limit/run+14)] // twice as many places as full runs need, and 14 more, because some have less than a run
 		var line, priority, after column
 		for i := range starts {
@@ -95,14 +36,14 @@ func (s *Store) takeRuns(ctx context.Context, c store.Claim, batch holdfast.ID, 
 			priority.int(int(starts[i].place.priority))
 			after.id(starts[i].after)
 		}
-		taken, err = s.claimOnce(ctx, "take_runs", c, batch, append(arrayArgs([]column{line, priority, after}), run, limit, hash))
+		taken, err = p.takeOnce(ctx, "take_runs", &l.claimRequest, append(arrayArgs([]column{line, priority, after}), run, limit, hash))
 		if err != nil || !taken.planned {
 			l.tookRuns, l.narrowed = true, true
-			s.wideScopes.add(l.scope)
-			s.lines.removeEmpty(step, exhausted(starts, &taken, run, limit))
+			p.wide.add(l.scope)
+			p.memory.removeEmpty(step, exhausted(starts, &taken, run, limit))
 			return taken, true, err
 		}
-		if err := s.readHolds(ctx); err != nil {
+		if err := p.readHolds(ctx); err != nil {
 			return taken, false, err
 		}
 	}
@@ -128,54 +69,38 @@ func exhausted(starts []runStart, taken *claimResult, run, limit int) (empty []p
 
 // runPlaces returns the places that a claim may take from, with the hash of the holds that this depends on. It returns none if they belong to several
 // owners, or if a hold limits, counts or looks at tags.
-func (s *Store) runPlaces(ctx context.Context, scope *lane.Scope) (places []place, hash string, step int, err error) {
-	if err := s.ensureLines(ctx, scope); err != nil {
+func (p *claimPlanner) runPlaces(ctx context.Context, scope *lane.Scope) (places []place, hash string, step int, err error) {
+	if err := p.ensureLines(ctx, scope); err != nil {
 		return nil, "", 0, err
 	}
-	if err := s.ensureLanes(ctx); err != nil {
+	if err := p.ensureLanes(ctx); err != nil {
 		return nil, "", 0, err
 	}
-	holds, hash, kindsVersion := s.holds.withHash()
+	holds, hash, kindsVersion := p.holds.withHash()
 	if hash == "" {
-		if err := s.readHolds(ctx); err != nil {
+		if err := p.readHolds(ctx); err != nil {
 			return nil, "", 0, err
 		}
-		holds, hash, kindsVersion = s.holds.withHash()
+		holds, hash, kindsVersion = p.holds.withHash()
 	}
-	step, _ = s.lines.cached(scope)
-	open, declared := s.lines.view(scope, holds)
-	if declared != kindsVersion || hash == "" || len(open.valves.Tags()) > 0 || open.valves.Caps() && s.lines.anyLine(open, open.valves.Capped) {
+	step, _ = p.memory.cached(scope)
+	open, declared := p.memory.openLines(scope, holds)
+	if declared != kindsVersion || hash == "" || p.memory.selective(open) {
 		return nil, "", 0, nil
 	}
-	return s.lines.singleOwnerPlaces(open), hash, step, nil
-}
-
-// singleOwnerPlaces returns the places of a view if they all belong to one owner.
-func (l *lineMemory) singleOwnerPlaces(v *view) (places []place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(v.byOwner) != 1 {
-		return nil
-	}
-	for _, g := range v.byOwner {
-		for _, at := range g.places {
-			places = append(places, at.place)
-		}
-	}
-	return places
+	return p.memory.singleOwnerPlaces(open), hash, step, nil
 }
 
 // readHolds reads the holds in force and the declared dependencies of kinds into the cache.
-func (s *Store) readHolds(ctx context.Context) error {
-	p := &claimPlan{s: s, p: &pipeline{Batch: &pgx.Batch{}}}
-	p.p.Queue(s.sql["configure_planner"])
-	p.queueReadHolds()
+func (p *claimPlanner) readHolds(ctx context.Context) error {
+	var v claimView
 	kinds := map[string]string{}
-	var kind, dependency string
-	p.p.queueRows(s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
-	if err := s.work.SendBatch(ctx, p.p.Batch).Close(); err != nil {
+	send := p.db.newBatch()
+	p.read.queueHolds(send, &v)
+	p.read.queueKinds(send, kinds)
+	if err := p.db.work.SendBatch(ctx, send).Close(); err != nil {
 		return err
 	}
-	s.holds.setAll(p.holds, p.hash, &s.lines, kinds)
+	p.holds.setAll(v.holds, v.hash, &p.memory, kinds)
 	return nil
 }

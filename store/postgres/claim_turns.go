@@ -4,11 +4,35 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
+
+// An ownerTurns is lane.Turns with a lock around a pick and its undo: a pick that has to be repeated with deeper heads must not count.
+type ownerTurns struct {
+	lane.Turns
+	mu sync.Mutex
+}
+
+// pick divides a claim among the heads. If deeper is true the pick was undone, and has to be repeated with deeper heads.
+func (t *ownerTurns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []lane.Share, deeper bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shares, deeper = t.Pick(heads, v, o)
+	if deeper {
+		t.Undo()
+	}
+	return shares, deeper
+}
+
+// preview picks without counting: it sets the jobs of each head.
+func (t *ownerTurns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Pick(heads, v, o)
+	t.Undo()
+}
 
 // An ownerReach is a learned factor: from how many owners, in multiples of what lane.Turns would choose, a claim in one statement has to read to find
 // as many jobs as it wants. With too few owners the statement takes nothing; with too many it reads more than it needs.
@@ -56,36 +80,36 @@ func (r *ownerReach) learn(enough bool) {
 // takeTurns claims in one statement where several owners share and no hold limits, counts or looks at tags. It uses the remembered holds, lines and
 // weights. The statement recomputes the hash of the holds and takes nothing if it differs. If takeTurns takes nothing, for whatever reason, the
 // caller makes a full plan.
-func (s *Store) takeTurns(ctx context.Context, c store.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimResult, err error) {
-	holds, hash, kindsVersion := s.holds.withHash()
-	step, trusted := s.lines.cached(scope)
-	weights, fresh := s.weights.cached()
-	if hash == "" || !trusted || !fresh || len(s.lines.unreadLanes()) > 0 {
+func (p *claimPlanner) takeTurns(ctx context.Context, e claimRequest) (taken claimResult, err error) {
+	holds, hash, kindsVersion := p.holds.withHash()
+	step, trusted := p.memory.cached(e.scope)
+	weights, _, fresh := p.weights.Cached(time.Now())
+	if hash == "" || !trusted || !fresh || len(p.memory.unreadLanes()) > 0 {
 		return taken, nil
 	}
-	open, declared := s.lines.view(scope, holds)
-	valves := open.valves
-	if declared != kindsVersion || len(valves.Tags()) > 0 || valves.Caps() && s.lines.anyLine(open, valves.Capped) {
+	open, declared := p.memory.openLines(e.scope, holds)
+	if declared != kindsVersion || p.memory.selective(open) {
 		return taken, nil
 	}
 	for range reachTries {
-		factor, try := s.reach.next()
+		factor, try := p.reach.next()
 		if !try {
 			return taken, nil
 		}
-		p := &claimPlan{s: s, c: batchClaim{c, batch}, scope: scope, open: open, weights: weights, step: step, left: c.Limit, factor: factor, peeked: map[place]bool{}}
-		if !p.chooseHeads() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // a capped line was added since the check above
+		plan := p.newPlan(e)
+		plan.view.open, plan.view.weights, plan.view.step, plan.heads.factor = open, weights, step, factor
+		if !plan.chooseHeads() || slices.ContainsFunc(plan.heads.list, func(h lane.Head) bool { return open.valves.Capped(h.Lane, h.Retries()) }) { // a capped line was added since the check above
 			return taken, nil
 		}
-		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.takeTurnsArgs(hash))
+		taken, err = p.takeOnce(ctx, "take_turns", &plan.claimRequest, plan.takeTurnsArgs(hash))
 		if err != nil || taken.planned {
 			return taken, err
 		}
-		if s.reach.learn(taken.rows > 0); taken.rows > 0 {
-			p.recordTaken(&taken)
+		if p.reach.learn(taken.rows > 0); taken.rows > 0 {
+			plan.recordTaken(&taken)
 			return taken, nil
 		}
-		if p.all {
+		if plan.heads.all {
 			break
 		}
 	}
@@ -96,22 +120,23 @@ func (s *Store) takeTurns(ctx context.Context, c store.Claim, batch holdfast.ID,
 // are empty.
 func (p *claimPlan) recordTaken(taken *claimResult) {
 	part, had := map[string]int{}, map[string]int{}
-	for i := range p.heads {
-		h := &p.heads[i]
+	heads := p.heads.list
+	for i := range heads {
+		h := &heads[i]
 		n := taken.perLine[int32(h.Line)]
 		part[h.Lane.Owner] += h.Jobs
 		had[h.Lane.Owner] += n
 		h.Keys = h.Keys[:min(n, len(h.Keys))]
 	}
-	for i := range p.heads {
-		if h := &p.heads[i]; len(h.Keys) == 0 && had[h.Lane.Owner] < part[h.Lane.Owner] {
-			p.empty = append(p.empty, p.headPlaces[i]...)
+	for i := range heads {
+		if h := &heads[i]; len(h.Keys) == 0 && had[h.Lane.Owner] < part[h.Lane.Owner] {
+			p.heads.empty = append(p.heads.empty, p.heads.places[i]...)
 		}
 	}
-	p.s.turns.pick(p.heads, p.open.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
-	p.s.lines.removeEmpty(p.step, p.empty)
-	if p.s.lines.ownerCount(p.open) > 1 {
-		p.s.plannedScopes.add(p.scope)
+	p.planner.turns.pick(heads, p.view.open.valves, lane.Order{Jobs: taken.rows, Weights: p.view.weights})
+	p.view.memory.removeEmpty(p.view.step, p.heads.empty)
+	if p.view.memory.ownerCount(p.view.open) > 1 {
+		p.planner.planned.add(p.scope)
 	}
 }
 
@@ -119,13 +144,14 @@ func (p *claimPlan) recordTaken(taken *claimResult) {
 // is read. That depth is the largest part of an owner if all owners had enough jobs, plus a quarter.
 func (p *claimPlan) takeTurnsArgs(hash string) []any {
 	plenty := make([]lane.Key, p.left)
-	for i := range p.heads {
-		p.heads[i].Keys = plenty
+	heads := p.heads.list
+	for i := range heads {
+		heads[i].Keys = plenty
 	}
-	p.s.turns.preview(p.heads, p.open.valves, lane.Order{Jobs: p.left, Weights: p.weights})
+	p.planner.turns.preview(heads, p.view.open.valves, lane.Order{Jobs: p.left, Weights: p.view.weights})
 	part, owners := map[string]int{}, map[string]int{}
 	most := 0
-	for _, h := range p.heads {
+	for _, h := range heads {
 		if _, met := owners[h.Lane.Owner]; !met {
 			owners[h.Lane.Owner] = len(owners)
 		}
@@ -133,15 +159,11 @@ func (p *claimPlan) takeTurnsArgs(hash string) []any {
 		most = max(most, part[h.Lane.Owner])
 	}
 	var line, owner, had, weight column
-	for _, h := range p.heads {
+	for _, h := range heads {
 		line.int(int(h.Line))
 		owner.int(owners[h.Lane.Owner])
-		had.float(p.s.turns.Had(h.Lane.Owner))
-		w := 1.0
-		if given := p.weights[h.Lane.Owner]; given > 0 {
-			w = min(max(given, 1e-6), 1e6) // keeps the division in the statement within range
-		}
-		weight.float(w)
+		had.float(p.planner.turns.Had(h.Lane.Owner))
+		weight.float(min(max(lane.WeightOf(p.view.weights, h.Lane.Owner), 1e-6), 1e6)) // keeps the division in the statement within range
 	}
 	depth := min(p.left, most+most/4+1) + 1
 	return append(arrayArgs([]column{line, owner, had, weight}), depth, p.left, hash)

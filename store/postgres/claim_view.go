@@ -1,8 +1,7 @@
 package postgres
 
 import (
-	"cmp"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,125 +9,64 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A view is the open places of a scope, by owner: those with ready jobs that no hold closes. It changes little between claims, so it is updated
-// instead of being built again. All its methods need the lock of the lineMemory.
-type view struct {
+// A claimView is what one plan sees of holds, weights, lines and live leases. A plan begins with what is remembered; claimPlan.lockAndRead then replaces
+// the holds by those that it reads under locks, and ends the plan if they differ.
+type claimView struct {
+	memory  *lineMemory
 	scope   *lane.Scope
-	holds   []store.Hold
-	valves  *lane.Valves
-	byOwner map[string]*ownerPlaces
-	ordered []*ownerPlaces
-	names   []string // the owners of ordered
-	start   int32
-	removed bool // some owners in ordered have no places left
+	now     time.Time
+	holds   []store.Hold // in force, in the order of their keys
+	hash    string       // of the holds and of the declared dependencies of kinds
+	tags    []string     // held tags
+	weights map[string]float64
+	live    []liveCount
+	open    *openLines // open lines in the claim's scope
+	step    int        // of the line memory, when it was read
+	scanned bool       // the lines were scanned for this plan
+
+	kindsVersion int // lineMemory.kindsVersion that open depends on
 }
 
-// An ownerPlaces is the open places of one owner.
-type ownerPlaces struct {
-	owner  string
-	first  int32 // the lane that was added first; the sort key
-	places []lanePlace
-}
-
-// A lanePlace is a place with its lane.
-type lanePlace struct {
-	place place
-	lane  *lane.Lane
-}
-
-// maxViews bounds the number of views that are kept.
-const maxViews = 8
-
-// view returns the open places of a scope under the given holds, and the version of the declared dependencies that they depend on.
-func (l *lineMemory) view(scope *lane.Scope, holds []store.Hold) (*view, int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	name := scope.Key()
-	if known := l.views[name]; known != nil && sameRules(known.holds, holds) {
-		return known, l.kindsVersion
-	}
-	v := &view{scope: scope, holds: holds, valves: lane.NewValves(holds, time.Time{}), byOwner: map[string]*ownerPlaces{}}
-	for p := range l.at {
-		if known := l.lanes[max(p.lane, -p.lane)]; known != nil {
-			v.add(p, known)
+// limits returns the holds that cap an open line by count or rate, in the order of their keys, which is the lock order of all claims.
+func (v *claimView) limits() (limits []store.Hold) {
+	for _, h := range v.holds {
+		valve := lane.NewValves([]store.Hold{h}, v.now)
+		if !valve.Caps() {
+			continue
+		}
+		if v.memory.anyLine(v.open, valve.Capped) {
+			limits = append(limits, h)
 		}
 	}
-	v.sort()
-	if l.views == nil || len(l.views) >= maxViews {
-		l.views = map[string]*view{}
-	}
-	l.views[name] = v
-	return v, l.kindsVersion
+	return limits
 }
 
-// ownerCount returns the number of owners in a view.
-func (l *lineMemory) ownerCount(v *view) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(v.byOwner)
+// valves returns the holds after what was already picked: rate limits minus the tokens spent, and live counts including the picked jobs.
+func (v *claimView) valves(c *store.Claim, picked []lane.Share) *lane.Valves {
+	left := slices.Clone(v.holds)
+	for _, spent := range v.spend(picked) {
+		i := slices.IndexFunc(left, func(h store.Hold) bool { return compareHolds(h, spent.Hold) == 0 })
+		rate := *left[i].Rate
+		rate.Level += spent.Tokens
+		left[i].Rate = &rate
+	}
+	valves := lane.NewValves(left, v.now)
+	for _, l := range v.live {
+		valves.Live(l.lane, l.retries, l.jobs)
+	}
+	busy := maps.Clone(c.Busy)
+	if busy == nil {
+		busy = map[string]int{}
+	}
+	for _, s := range picked {
+		valves.Live(s.Lane, s.Retries(), s.Jobs)
+		busy[s.Lane.Owner] = max(busy[s.Lane.Owner], 0) + s.Jobs
+	}
+	valves.Bound(c.OwnerSlots, busy)
+	return valves
 }
 
-// anyLine reports whether a line in a view satisfies such.
-func (l *lineMemory) anyLine(v *view, such func(l *lane.Lane, retries bool) bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, g := range v.byOwner {
-		if slices.ContainsFunc(g.places, func(at lanePlace) bool { return such(at.lane, at.place.lane < 0) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// add adds a place that is not in the view yet, if it is in the scope and no hold closes it.
-func (v *view) add(p place, l *lane.Lane) {
-	if !v.scope.Covers(l) || !v.valves.Open(l, p.lane < 0) {
-		return
-	}
-	g := v.byOwner[l.Owner]
-	if g == nil {
-		g = &ownerPlaces{owner: l.Owner, first: max(p.lane, -p.lane)}
-		v.byOwner[l.Owner] = g
-		v.ordered, v.names = append(v.ordered, g), append(v.names, l.Owner)
-	}
-	g.places = append(g.places, lanePlace{p, l})
-}
-
-// remove removes a place, and its owner with the last one.
-func (v *view) remove(p place, owner string) {
-	g := v.byOwner[owner]
-	if g == nil {
-		return
-	}
-	if g.places = slices.DeleteFunc(g.places, func(at lanePlace) bool { return at.place == p }); len(g.places) == 0 {
-		delete(v.byOwner, owner)
-		v.removed = true
-	}
-}
-
-// owners returns the owners of the view, mostly in the order of their lanes.
-func (v *view) owners() []string {
-	if v.removed {
-		v.ordered, v.removed = slices.DeleteFunc(v.ordered, func(g *ownerPlaces) bool { return len(g.places) == 0 }), false
-		v.rebuildNames()
-	}
-	return v.names
-}
-
-// sort orders the owners by their lanes, because jobs of neighbouring lanes lie close to each other in the index. The order starts at a random owner,
-// so that processes do not all claim from the same one.
-func (v *view) sort() {
-	if v.start == 0 && len(v.ordered) > 0 {
-		v.start = v.ordered[rand.IntN(len(v.ordered))].first
-	}
-	slices.SortFunc(v.ordered, func(a, b *ownerPlaces) int { return cmp.Compare(uint32(a.first-v.start), uint32(b.first-v.start)) })
-	v.rebuildNames()
-}
-
-// rebuildNames sets names to the owners in ordered.
-func (v *view) rebuildNames() {
-	v.names = v.names[:0]
-	for _, g := range v.ordered {
-		v.names = append(v.names, g.owner)
-	}
+// spend returns how many tokens the shares cost, for each rate limit, as negative deposits.
+func (v *claimView) spend(shares []lane.Share) []store.Deposit {
+	return lane.NewValves(v.holds, v.now).Spend(shares)
 }

@@ -139,6 +139,15 @@ func textArray(list []string) string {
 	return c.String()
 }
 
+// intArray returns an array literal of integers.
+func intArray(list []int32) string {
+	var c column
+	for _, n := range list {
+		c.int(int(n))
+	}
+	return c.String()
+}
+
 // timestamp formats a time as a parameter.
 func timestamp(t time.Time) string { return t.UTC().Format(instant) }
 

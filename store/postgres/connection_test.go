@@ -98,7 +98,7 @@ func TestABlockedCallEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
 	lease := w.claim(1)[0]
 	tx, err := w.conn.Begin(w.ctx)
 	w.ok(err)
-	_, err = tx.Exec(w.ctx, "SELECT FROM holdfast_lease FOR UPDATE")
+	_, err = tx.Exec(w.ctx, "SELECT FROM holdfast_batch FOR UPDATE")
 	w.ok(err)
 	ctx, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
 	defer cancel()
@@ -118,12 +118,12 @@ func TestABlockedCallEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
 
 func TestRenewalsDoNotWaitBehindOtherWork(t *testing.T) {
 	w := newWorld(t)
-	db := w.open(postgres.Config{URL: w.url, Pool: 1})
+	db := w.open(postgres.Config{URL: w.url, MaxConns: 1})
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
 	blocked, free := w.claim(1)[0], w.claim(1)[0]
 	tx, err := w.conn.Begin(w.ctx)
 	w.ok(err)
-	_, err = tx.Exec(w.ctx, "SELECT FROM holdfast_lease WHERE id = $1 FOR UPDATE", blocked.Batch.String())
+	_, err = tx.Exec(w.ctx, "SELECT FROM holdfast_batch WHERE id = $1 FOR UPDATE", blocked.Batch.String())
 	w.ok(err)
 	settled := make(chan error, 1)
 	go func() {
@@ -231,7 +231,7 @@ func TestAJobWithAFinishedRowDoesNotKeepOthersFromFinishing(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
 	leases := w.claim(3)
-	w.exec(`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state)
+	w.exec(`INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state)
 	        VALUES ($1, 9, 0, 0, 0, 1, now(), 'cancelled')`, leases[1].ID.String())
 	answers, err := w.store.Settle(w.ctx, []store.Settlement{complete(leases[0]), complete(leases[1]), complete(leases[2])})
 	w.ok(err)
@@ -241,7 +241,7 @@ func TestAJobWithAFinishedRowDoesNotKeepOthersFromFinishing(t *testing.T) {
 	if n := w.count("SELECT count(*) FROM holdfast_finished WHERE state = 'complete'"); n != 2 {
 		t.Errorf("%d jobs are complete, want the two without a finished row", n)
 	}
-	if n := w.count("SELECT count(*) FROM holdfast_lease"); n != 0 {
+	if n := w.count("SELECT count(*) FROM holdfast_batch"); n != 0 {
 		t.Errorf("%d leases are left", n)
 	}
 }

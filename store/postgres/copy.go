@@ -46,7 +46,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.waitingDueAt(now)).id(e.ID).text("") }},
 		{"holdfast_expiry (expire_at, job)", expiring, func(t *tuple, e *entry) { t.fields(2).time(e.expire(now)).id(e.ID) }},
 	} {
-		if err := copyTo(ctx, conn, part.into, len(part.rows), func(t *tuple, i int) { part.row(t, part.rows[i]) }); err != nil {
+		if err := copyTo(ctx, conn, s.schema.prefix()+part.into, len(part.rows), func(t *tuple, i int) { part.row(t, part.rows[i]) }); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *pipeline) copy(ctx context.Context, into string, rows int, row func(*tu
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	return copyTo(ctx, p.conn.Conn(), into, rows, row)
+	return copyTo(ctx, p.conn.Conn(), p.schema.prefix()+into, rows, row)
 }
 
 func pointers(entries []entry) []*entry {
@@ -236,7 +236,7 @@ func (t *tuple) list(texts []string) *tuple {
 // member writes the id and the counters of a job.
 func (t *tuple) member(m *member) *tuple {
 	t.id(m.job)
-	for _, n := range []int{m.token, m.failures, m.crashes, m.interrupts, m.generation} {
+	for _, n := range []int{m.token, m.failures, m.crashes, m.releases, m.generation} {
 		t.int(int32(n))
 	}
 	return t

@@ -41,7 +41,7 @@ func openMeter(t testing.TB) storetest.Meter {
 	proxy := &wire{}
 	address := proxy.urlFor(t, w.url)
 	return func(ready, work func(store.Store)) (spent storetest.Cost) {
-		db, err := postgres.Open(context.Background(), postgres.Config{URL: address, Pool: 2})
+		db, err := postgres.Open(context.Background(), postgres.Config{URL: address, MaxConns: 2})
 		w.ok(err)
 		defer db.Close()
 		ready(db)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
@@ -40,7 +39,7 @@ func (s *Store) Edit(ctx context.Context, e store.Edit) (job holdfast.Job, err e
 	if err != nil {
 		return holdfast.Job{}, err
 	}
-	s.marks.lower(e.Job)
+	s.planner.noteJobs(e.Job)
 	s.announce(&back)
 	return job, nil
 }
@@ -65,7 +64,7 @@ func (s *Store) laneOf(ctx context.Context, e *store.Edit) (lane *int32, err err
 		return nil, err
 	}
 	found := []entry{to}
-	err = s.findLanes(ctx, found)
+	err = s.lanes.find(ctx, found)
 	return &found[0].lane, err
 }
 
@@ -169,14 +168,7 @@ func (q txQuerier) Now(context.Context) (time.Time, error) { return q.now.UTC(),
 
 // Query runs one statement in the transaction.
 func (q txQuerier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	arguments := make([]any, len(args))
-	for i, arg := range args {
-		if id, ok := arg.(holdfast.ID); ok {
-			arg = pgtype.UUID{Bytes: id, Valid: true}
-		}
-		arguments[i] = arg
-	}
-	rows, err := q.p.conn.Query(ctx, sql, arguments...)
+	rows, err := q.p.conn.Query(ctx, q.p.schema.qualify(sql), uuidArgs(args)...)
 	if err != nil {
 		return err
 	}

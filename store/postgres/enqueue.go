@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -74,76 +73,13 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func
 	for i := range prepared {
 		entries[i] = entry{Draft: &prepared[i], given: !drafts[i].ID.IsZero()}
 	}
-	return entries, s.findLanes(ctx, entries)
+	return entries, s.lanes.find(ctx, entries)
 }
 
-// A path identifies a lane.
-type path struct{ queue, kind, owner, dependency string }
-
-func (e *entry) path() path { return path{e.Queue, e.Kind, e.Owner, e.Dependency} }
-
-// findLanes sets the lane of each entry. Missing lanes are created on a connection of the store, outside any transaction of the caller, so that the
-// caller's transaction neither waits for another one's lane nor rolls a lane back that other entries use. Lanes are never deleted, so their ids are
-// cached for good.
-func (s *Store) findLanes(ctx context.Context, entries []entry) error {
-	unknown := map[path]bool{}
-	for i := range entries {
-		if id, ok := s.lanes.Load(entries[i].path()); ok {
-			entries[i].lane = id.(int32)
-		} else {
-			unknown[entries[i].path()] = true
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	if err := s.makeLanes(ctx, unknown); err != nil {
-		return err
-	}
-	for i := range entries {
-		id, ok := s.lanes.Load(entries[i].path())
-		if !ok {
-			return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not enqueue: a new lane was not found after it was created; try again"}
-		}
-		entries[i].lane = id.(int32)
-	}
-	return nil
-}
-
-// makeLanes creates lanes that do not exist and caches the ids of all of them.
-func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
-	var queues, kinds, owners, dependencies column
-	for p := range unknown {
-		queues.quote(p.queue)
-		kinds.quote(p.kind)
-		owners.quote(p.owner)
-		dependencies.quote(p.dependency)
-	}
-	names := arrayArgs([]column{queues, kinds, owners, dependencies})
-	return s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
-		if _, err := s.work.Exec(ctx, s.sql["lane_make"], names...); err != nil {
-			return err
-		}
-		rows, err := s.work.Query(ctx, s.sql["lane_find"], names...)
-		if err != nil {
-			return err
-		}
-		var id int32
-		var p path
-		_, err = pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error {
-			s.lanes.Store(p, id)
-			return nil
-		})
-		return err
-	})
-}
-
-// announceEnqueued publishes entries that have just been committed: it lowers the marks, adds the places to the memory of non-empty lines, and wakes
-// workers.
+// announceEnqueued publishes entries that have just been committed: it tells the planner, and wakes workers.
 func (s *Store) announceEnqueued(entries []entry) {
-	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
-	s.lines.addEntries(entries)
-	s.wake(queuesOf(entries), false)
+	s.planner.noteEnqueued(entries)
+	s.hub.wake(queuesOf(entries), false)
 }
 
 // insert writes entries without keys in a transaction of their own. If the answer is lost, it first checks whether the entries were committed. That

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -17,6 +18,7 @@ import (
 type session interface {
 	exec(ctx context.Context, sql string, args ...any) error
 	query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error
+	rows(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error
 }
 
 // errAlreadyCommitted means that an attempt whose answer was lost has committed after all.

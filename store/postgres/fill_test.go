@@ -14,32 +14,32 @@ var fillings = map[string]string{
 	"job": `(id, lane, kind, queue, priority, created_at, owner, unique_key, idempotency_key, group_id, args)
 		SELECT id(n), 1 + n % 8, 'kind-' || 1 + n % 8, CASE WHEN n % 8 = 7 THEN 'alone' ELSE 'default' END, 0, now(), CASE WHEN n % 4 = 0 THEN 'owner-' || n % 1000 END,
 		       'key-' || n, 'key-' || n, CASE WHEN n % 4 = 1 THEN id(n % 1000) END, '{"to":"somebody@example.org","template":"welcome"}' FROM generate_series(1, 1000000) n`,
-	"ready": `(lane, priority, job, token, failures, crashes, interrupts, generation)
+	"ready": `(lane, priority, job, token, failures, crashes, releases, generation)
 		SELECT 1 + n % 8, 0, id(n), 0, 0, 0, 0, 1 FROM generate_series(1, 1000100) n WHERE n NOT BETWEEN 900001 AND 900100`,
-	"later": `(due_at, job, token, failures, crashes, interrupts, generation)
+	"later": `(due_at, job, token, failures, crashes, releases, generation)
 		SELECT now() + (n - 2000) * interval '1 second', id(n), 0, 0, 0, 0, 1 FROM generate_series(1, 1002200) n
 		 WHERE n NOT BETWEEN 200001 AND 202000 AND n NOT BETWEEN 400001 AND 400100 AND n NOT BETWEEN 900001 AND 900100`,
-	"finished": `(job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint)
+	"finished": `(job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, code, fingerprint)
 		SELECT id(n), 1, 0, 0, 0, 1, now(), now(), CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'complete' END, 'worker-' || n % 7,
 		       CASE WHEN n % 10 = 0 THEN 'GW_5XX' END, CASE WHEN n % 10 = 0 THEN 'fingerprint-' || n % 100 END FROM generate_series(500001, 1500000) n`,
 	"attempt": `(job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, code, category, message, fingerprint)
 		SELECT id(n), 1, 1, 'worker-' || n % 7, now(), now(), 'queued', 'failure', 1, 5, 'GW_5XX', 'gateway', 'the gateway answered 503',
 		       CASE WHEN n % 10 = 0 THEN 'fingerprint-' || n % 100 END FROM generate_series(500001, 1500000) n`,
-	"unique":      `(owner, kind, key, job) SELECT '', 'kind-1', 'key-' || 1000000 + n, id(n) FROM generate_series(1, 1000000) n`,
-	"idempotency": `(owner, key, digest, job, created_at) SELECT '', 'key-' || 1000000 + n, '\x00', id(n), now() FROM generate_series(1, 1000000) n`,
-	"expiry":      `(expire_at, job) SELECT now() + (n - 2000) * interval '1 second', id(200000 + n) FROM generate_series(1, 1000000) n`,
-	"late":        `(job, token, to_state, at, took) SELECT id(n), 1, 'complete', now(), '1 second' FROM generate_series(1, 100000) n`,
-	"event":       `(job, at, name, actor, token, generation) SELECT id(n), now(), 'manual retry', 'ada', 1, 1 FROM generate_series(1, 100000) n`,
-	"deadline":    `(at, job, token) SELECT now() + (n - 2000) * interval '1 second', id(n), 0 FROM generate_series(1, 100000) n`,
-	"redriven":    `(redrive, job, generation, at) SELECT id(n % 10), id(n), 2, now() FROM generate_series(1, 100000) n`,
-	"error_group": `(fingerprint, code, failures, first_seen, last_seen) SELECT 'fingerprint-' || n, 'GW_5XX', n, now(), now() - n * interval '1 second' FROM generate_series(1, 100000) n`,
-	"error_tally": `(fingerprint, step, kind, queue, dependency, version, failures)
+	"unique":          `(owner, kind, key, job) SELECT '', 'kind-1', 'key-' || 1000000 + n, id(n) FROM generate_series(1, 1000000) n`,
+	"idempotency":     `(owner, key, digest, job, created_at) SELECT '', 'key-' || 1000000 + n, '\x00', id(n), now() FROM generate_series(1, 1000000) n`,
+	"expiry":          `(expire_at, job) SELECT now() + (n - 2000) * interval '1 second', id(200000 + n) FROM generate_series(1, 1000000) n`,
+	"late_settlement": `(job, token, to_state, at, took) SELECT id(n), 1, 'complete', now(), '1 second' FROM generate_series(1, 100000) n`,
+	"event":           `(job, at, name, actor, token, generation) SELECT id(n), now(), 'manual retry', 'ada', 1, 1 FROM generate_series(1, 100000) n`,
+	"deadline":        `(at, job, token) SELECT now() + (n - 2000) * interval '1 second', id(n), 0 FROM generate_series(1, 100000) n`,
+	"redriven":        `(redrive, job, generation, at) SELECT id(n % 10), id(n), 2, now() FROM generate_series(1, 100000) n`,
+	"error_group":     `(fingerprint, code, failures, first_seen, last_seen) SELECT 'fingerprint-' || n, 'GW_5XX', n, now(), now() - n * interval '1 second' FROM generate_series(1, 100000) n`,
+	"error_count": `(fingerprint, step, kind, queue, dependency, version, failures)
 		SELECT 'fingerprint-' || n % 1000, timestamptz 'epoch' + n / 1000 * interval '5 minutes', 'kind-1', 'default', '', '', 1 FROM generate_series(1, 100000) n`,
-	"tally": `(step, queue, shard, complete, failed, retried, cancelled)
+	"trend": `(step, queue, shard, complete, failed, retried, cancelled)
 		SELECT timestamptz 'epoch' + n / 100 * interval '1 minute', 'queue-' || n % 25, n % 100 / 25, 1, 0, 0, 0 FROM generate_series(1, 100000) n`,
-	"record": `(room, name, version, body, kept_at) SELECT 'room-' || n % 1000, 'name-' || n, 1, '{}', now() FROM generate_series(1, 100000) n`,
-	"carry":  `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
-	"cancel": `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,
+	"record":   `(namespace, name, version, body, kept_at) SELECT 'namespace-' || n % 1000, 'name-' || n, 1, '{}', now() FROM generate_series(1, 100000) n`,
+	"progress": `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
+	"cancel":   `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,
 	"group": `(id, owner, parent, expire_at, created_at, sealed_at, state, attend)
 		SELECT id(n), 'owner-' || n % 1000, CASE WHEN n % 10 > 0 THEN id(n / 10) END, CASE WHEN n % 5 = 0 THEN now() + (n - 100) * interval '1 minute' END, now(), now(), 'processing', n % 1000 = 0
 		  FROM generate_series(1, 100000) n`,
@@ -49,7 +49,7 @@ var fillings = map[string]string{
 	"tombstone": `(job, kind, queue, group_id, state, finished_at, purged_at, rule)
 		SELECT id(2000000 + n), 'kind-1', 'default', CASE WHEN n % 4 = 0 THEN id(n % 1000) END, 'complete', now(), now() + n * interval '1 second', 'old' FROM generate_series(1, 100000) n`,
 	"artifact": `(job, name, ref, created_at, expire_at) SELECT id(n), 'result', 'file', now(), now() + n * interval '1 second' FROM generate_series(1, 100000) n`,
-	"lease": `(id, worker, claimed_at, expires_at, jobs, tokens, started)
+	"batch": `(id, worker, claimed_at, expires_at, jobs, tokens, started)
 		SELECT id(n), 'worker-' || n % 7, now(), now() + CASE WHEN n > 20 THEN interval '1 hour' ELSE interval '-1 hour' END,
 		       array_agg(id(n * 100 + m)), array_agg(1), array_agg(true) FROM generate_series(1, 1000) n, generate_series(1, 20) m GROUP BY n`,
 }

@@ -33,7 +33,7 @@ func (s *Store) CreateGroup(ctx context.Context, g holdfast.Group) (made holdfas
 }
 
 // CreateGroup creates a group that exists if and when the caller's transaction commits.
-func (g txEnqueuer) CreateGroup(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
+func (g txStore) CreateGroup(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
 	q, err := g.session(ctx)
 	if err != nil {
 		return holdfast.Group{}, err
@@ -110,7 +110,7 @@ func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
 }
 
 // SealGroup seals a group if and when the caller's transaction commits.
-func (g txEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
+func (g txStore) SealGroup(ctx context.Context, group holdfast.ID) error {
 	q, err := g.session(ctx)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now
 	return nil
 }
 
-// CancelGroup seals the group and marks it as ending. Conclude cancels its members.
+// CancelGroup seals the group and marks it as ending. AdvanceGroups cancels its members.
 func (s *Store) CancelGroup(ctx context.Context, i store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err

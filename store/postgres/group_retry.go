@@ -39,7 +39,7 @@ func (s *Store) RetryGroup(ctx context.Context, i store.Intervention) (n int, er
 	if err != nil {
 		return 0, err
 	}
-	s.marks.lower(jobs...)
+	s.planner.noteJobs(jobs...)
 	s.announce(&back)
 	return len(jobs), nil
 }

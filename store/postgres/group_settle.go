@@ -21,7 +21,7 @@ type groupRow struct {
 	holdfast.Group
 	ending          string
 	sealed, settled bool
-	attend          bool        // flagged: Conclude must check it although no member has just ended
+	attend          bool        // flagged: AdvanceGroups must check it although no member has just ended
 	live            holdfast.ID // every member with a higher id has ended; the zero id: all have
 	endPending      bool        // it is ending, and some member or child group was not cancelled yet
 	hasOpenChild    bool        // a child group has not settled
@@ -54,7 +54,7 @@ func scanGroup(rows pgx.Rows) (*groupRow, error) {
 
 // settleGroups cancels the members of ending groups, and settles sealed groups without a live member or an open child group. Children come before
 // their parents: ids are ordered by time, and a parent exists before its children.
-func (c *concludeStep) settleGroups(ctx context.Context) error {
+func (c *advanceStep) settleGroups(ctx context.Context) error {
 	var all []*groupRow
 	for _, id := range slices.SortedFunc(maps.Keys(c.groups), func(a, b holdfast.ID) int { return bytes.Compare(b[:], a[:]) }) {
 		all = append(all, c.groups[id])
@@ -86,7 +86,7 @@ func (c *concludeStep) settleGroups(ctx context.Context) error {
 
 // cancelMembers cancels the next members of an ending group: queued ones at once, processing ones by a cancel request. It marks child groups as
 // ending too.
-func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
+func (c *advanceStep) cancelMembers(ctx context.Context, g *groupRow) error {
 	p, sql, now := c.p, c.s.sql, timestamp(c.now)
 	reason := rule.EndedWith(holdfast.GroupState(g.ending))
 	var rest []holdfast.ID
@@ -116,7 +116,7 @@ func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
 
 // findLive searches each sealed group for a member that has not ended, downwards from the last one found. Within a generation the search
 // never starts over, so it costs one pass over the members, however often a group is checked.
-func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
+func (c *advanceStep) findLive(ctx context.Context, all []*groupRow) error {
 	var id, from column
 	for _, g := range all {
 		if g.sealed && !g.settled {
@@ -142,7 +142,7 @@ func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
 }
 
 // saveCheck stores what was found about a group that does not settle yet.
-func (c *concludeStep) saveCheck(g *groupRow) {
+func (c *advanceStep) saveCheck(g *groupRow) {
 	var live any
 	if g.sealed && !g.settled {
 		live = g.live.String()
@@ -156,7 +156,7 @@ func (c *concludeStep) saveCheck(g *groupRow) {
 
 // settle stores the outcome of groups, counted from their members, and enqueues their continuations in the same transaction. The outcome is a
 // function of the members as they are now, not of counters, so it is correct after retries too.
-func (c *concludeStep) settle(ctx context.Context, done []*groupRow) error {
+func (c *advanceStep) settle(ctx context.Context, done []*groupRow) error {
 	var group [16]byte
 	var complete, failed, cancelled int
 	var which []holdfast.ID
@@ -197,11 +197,11 @@ func (c *concludeStep) settle(ctx context.Context, done []*groupRow) error {
 }
 
 // continuationEntries returns entries for drafts, and collects the lanes that do not exist yet.
-func (c *concludeStep) continuationEntries(drafts []holdfast.Draft) (entries []entry) {
+func (c *advanceStep) continuationEntries(drafts []holdfast.Draft) (entries []entry) {
 	for _, draft := range drafts {
 		e := entry{Draft: &draft}
-		if lane, known := c.s.lanes.Load(e.path()); known {
-			e.lane = lane.(int32)
+		if lane, known := c.s.lanes.known(e.path()); known {
+			e.lane = lane
 		} else {
 			c.unknown[e.path()] = true
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
@@ -19,8 +20,8 @@ func (w *world) gather(to holdfast.Enqueuer, g holdfast.Group) holdfast.ID {
 	return made.ID
 }
 
-// conclude calls Conclude until nothing is left to do, and counts the steps.
-func (w *world) conclude() (steps int) {
+// advanceGroups calls AdvanceGroups until nothing is left to do, and counts the steps.
+func (w *world) advanceGroups() (steps int) {
 	w.Helper()
 	for n := 1; n > 0; steps++ {
 		var err error
@@ -60,8 +61,8 @@ func (w *world) end(to holdfast.State) (n int) {
 	}
 }
 
-func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
-	const many = 100_000
+func TestThousandsOfMembersSettleAndAreRetriedTogether(t *testing.T) {
+	many := soak.Pick("PostgreSQL: members of a group", 20_000, 100_000)
 	w := newWorld(t)
 	group := w.gather(w.store, holdfast.Group{Then: []holdfast.Then{{On: holdfast.GroupReady, Draft: holdfast.Draft{Kind: "report", Queue: "next"}}}})
 	for range many / 10_000 {
@@ -72,19 +73,19 @@ func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
 		w.enqueue(w.store, list...)
 	}
 	w.ok(w.store.SealGroup(w.ctx, group))
-	w.conclude()
+	w.advanceGroups()
 	w.expectGroup(group, holdfast.GroupProcessing, 1)
 	if n := w.end(holdfast.Failed); n != many {
 		t.Fatalf("%d ran", n)
 	}
-	t.Logf("concluded in %d steps", w.conclude())
+	t.Logf("advanced in %d steps", w.advanceGroups())
 	w.expectGroup(group, holdfast.GroupFailed, 1)
 	n, err := w.store.RetryGroup(w.ctx, store.Intervention{Group: group, Actor: "ada", Reason: "the gateway is back"})
 	if err != nil || n != many {
 		t.Fatalf("%d members were retried: %v", n, err)
 	}
 	w.end(holdfast.Complete)
-	w.conclude()
+	w.advanceGroups()
 	w.expectGroup(group, holdfast.GroupReady, 2)
 	if n := w.count("SELECT count(*)::int FROM holdfast_job WHERE kind = 'report'"); n != 1 {
 		t.Fatalf("%d continuations of the group", n)
@@ -116,7 +117,7 @@ func TestGroupsAreMadeAndSealedInATransactionOfDatabaseSQL(t *testing.T) {
 		w.ok(tx.Commit())
 		for range 2 {
 			w.end(holdfast.Complete)
-			w.conclude()
+			w.advanceGroups()
 		}
 		w.expectGroup(group, holdfast.GroupReady, 1)
 		w.expectGroup(parent, holdfast.GroupReady, 1)
@@ -134,19 +135,19 @@ func TestACallersTransactionThatAddsMembersDoesNotBlockOtherGroups(t *testing.T)
 	defer tx.Rollback(w.ctx)
 	w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", Group: busy, After: []holdfast.ID{first}})
 	w.end(holdfast.Complete)
-	w.conclude()
+	w.advanceGroups()
 	w.expectGroup(other, holdfast.GroupReady, 1)
 	if n := w.end(holdfast.Complete); n != 1 {
 		t.Fatalf("%d that waited ran, want the one that is committed", n)
 	}
 	w.ok(tx.Commit(w.ctx))
-	w.conclude()
+	w.advanceGroups()
 	if n := w.end(holdfast.Complete); n != 1 {
 		t.Fatalf("%d that waited ran after the commit, want 1", n)
 	}
 }
 
-func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) {
+func TestRetriesRedrivesAndStepsOfNestedGroupsDoNotDeadlock(t *testing.T) {
 	w := newWorld(t)
 	parent := w.gather(w.store, holdfast.Group{})
 	var members []holdfast.ID
@@ -163,7 +164,7 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 	}
 	w.ok(w.store.SealGroup(w.ctx, parent))
 	w.end(holdfast.Failed)
-	w.conclude()
+	w.advanceGroups()
 	stores := []*postgres.Store{w.store, w.open(postgres.Config{URL: w.url}), w.open(postgres.Config{URL: w.url})}
 	var all sync.WaitGroup
 	allowConflict := func(err error) {
@@ -193,7 +194,7 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 	}
 	all.Wait()
 	w.end(holdfast.Complete)
-	w.conclude()
+	w.advanceGroups()
 	g, err := w.store.Group(w.ctx, parent)
 	w.ok(err)
 	if g.State != holdfast.GroupReady || g.Members.Complete != 4 {

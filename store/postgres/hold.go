@@ -56,7 +56,7 @@ func (s *Store) changeHold(ctx context.Context, verb string, change func(context
 		})
 	})
 	if err == nil {
-		s.wake([]string{allQueues}, false)
+		s.hub.wake([]string{allQueues}, false)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func subjectOf(h store.Hold) string {
 }
 
 // queuePlace queues the insertion or replacement of a hold.
-func (s *Store) queuePlace(b *pgx.Batch, h store.Hold, now time.Time) {
+func (d *database) queuePlace(b *pgx.Batch, h store.Hold, now time.Time) {
 	scope, name := h.Scope()
 	var perSecond, burst, level, until, expected any
 	if h.Rate != nil {
@@ -80,30 +80,30 @@ func (s *Store) queuePlace(b *pgx.Batch, h store.Hold, now time.Time) {
 	if !h.Expected.IsZero() {
 		expected = timestamp(h.Expected)
 	}
-	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, timestamp(now), until, expected, h.Actor, cleanText(h.Reason))
+	b.Queue(d.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, timestamp(now), until, expected, h.Actor, cleanText(h.Reason))
 }
 
 // queueLift queues the deletion of a hold. there is set if it was in force.
-func (s *Store) queueLift(p *pipeline, h store.Hold, now time.Time, there *bool) {
+func (d *database) queueLift(p *pipeline, h store.Hold, now time.Time, there *bool) {
 	scope, name := h.Scope()
 	var one int
-	p.queueRows(s.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
+	p.queueRows(d.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
 }
 
 // queueDeposit queues the addition of tokens to a rate limit.
-func (s *Store) queueDeposit(b *pgx.Batch, d store.Deposit, now time.Time) {
-	scope, name := d.Hold.Scope()
-	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, timestamp(now))
+func (d *database) queueDeposit(b *pgx.Batch, add store.Deposit, now time.Time) {
+	scope, name := add.Hold.Scope()
+	b.Queue(d.sql["hold_fill"], scope, name, add.Hold.Source, add.Tokens, timestamp(now))
 }
 
 // queueEvent queues an event of a subject that is not a job.
-func (s *Store) queueEvent(b *pgx.Batch, e store.Event, now time.Time) {
-	b.Queue(s.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
+func (d *database) queueEvent(b *pgx.Batch, e store.Event, now time.Time) {
+	b.Queue(d.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
 }
 
 // changeHolds queues all changes of holds, in the order of their keys, in which claims lock them too. A hold that is lifted and placed in one change
 // is in force afterwards.
-func (s *Store) changeHolds(p *pipeline, c *store.Change, now time.Time) {
+func (d *database) changeHolds(p *pipeline, c *store.Change, now time.Time) {
 	type step struct {
 		hold store.Hold
 		do   func()
@@ -111,13 +111,13 @@ func (s *Store) changeHolds(p *pipeline, c *store.Change, now time.Time) {
 	var steps []step
 	var there bool
 	for _, h := range c.Lift {
-		steps = append(steps, step{h, func() { s.queueLift(p, h, now, &there) }})
+		steps = append(steps, step{h, func() { d.queueLift(p, h, now, &there) }})
 	}
 	for _, h := range c.Place {
-		steps = append(steps, step{h, func() { s.queuePlace(p.Batch, h, now) }})
+		steps = append(steps, step{h, func() { d.queuePlace(p.Batch, h, now) }})
 	}
-	for _, d := range c.Deposits {
-		steps = append(steps, step{d.Hold, func() { s.queueDeposit(p.Batch, d, now) }})
+	for _, deposit := range c.Deposits {
+		steps = append(steps, step{deposit.Hold, func() { d.queueDeposit(p.Batch, deposit, now) }})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return compareHolds(a.hold, b.hold) })
 	for _, step := range steps {

@@ -10,14 +10,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// In returns an enqueuer that writes in the caller's transaction: a pgx.Tx, or an *sql.Tx of any PostgreSQL driver.
-func (s *Store) In(tx any) holdfast.Enqueuer { return txEnqueuer{s, tx} }
+// In returns the store as the caller's transaction sees it: a pgx.Tx, or an *sql.Tx of any PostgreSQL driver.
+func (s *Store) In(tx any) store.Tx { return txStore{s, tx} }
 
-// A txEnqueuer writes in the caller's transaction. If it refuses a call, the transaction is as it was before the call and can still be used.
-type txEnqueuer struct {
+// A txStore writes in the caller's transaction. If it refuses a call, the transaction is as it was before the call and can still be used.
+type txStore struct {
 	s  *Store
 	tx any
 }
@@ -25,7 +26,7 @@ type txEnqueuer struct {
 // maxDraftsPerStatement is how many drafts one statement in a caller's transaction inserts.
 const maxDraftsPerStatement = 500
 
-func (g txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (g txStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	q, err := g.session(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (g txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hol
 }
 
 // session returns the caller's transaction, or ErrInvalid if its type is not supported.
-func (g txEnqueuer) session(ctx context.Context) (session, error) {
+func (g txStore) session(ctx context.Context) (session, error) {
 	switch tx := g.tx.(type) {
 	case pgx.Tx:
 		return pgxTxSession(ctx, tx)
@@ -88,7 +89,7 @@ func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Row
 
 // insert writes the entries. If the call can be refused, it uses a savepoint: a refused call must leave nothing behind, and a failed statement would
 // otherwise abort the caller's transaction.
-func (g txEnqueuer) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
+func (g txStore) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
 	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.mayConflict() })
 	if guarded {
 		if err := q.exec(ctx, "SAVEPOINT holdfast_enqueue"); err != nil {
@@ -109,14 +110,14 @@ func (g txEnqueuer) insert(ctx context.Context, q session, entries []entry) ([]h
 }
 
 // write inserts the entries, and also returns those that had to be inserted.
-func (g txEnqueuer) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
+func (g txStore) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
 		return nil, entries, err
 	}
 	if err := g.s.writeEntries(ctx, q, nil, fresh); err != nil {
 		return nil, fresh, err
 	}
-	g.s.lines.addCallerPlaces(fresh)
+	g.s.planner.noteCallerTx(fresh)
 	// The notification is part of the caller's transaction, because the jobs become visible with its commit.
 	for _, queue := range queuesOf(fresh) {
 		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Where a job can be: the table that has its row. A processing job is in holdfast_lease.
+// Where a job can be: the table that has its row. A processing job is in holdfast_batch.
 const (
 	notFound = iota
 	inReady
@@ -38,7 +38,7 @@ type lockedJob struct {
 // rule returns what the rules need to decide whether a person may change the job.
 func (a *lockedJob) rule() rule.Job {
 	j := rule.Job{ID: a.member.job, State: holdfast.Queued, Ready: a.place == inReady, Waits: a.waits, Discarded: a.discarded,
-		Tried: a.member.failures+a.member.crashes+a.member.interrupts > 0}
+		Tried: a.member.failures+a.member.crashes+a.member.releases > 0}
 	switch a.place {
 	case inLease:
 		j.State, j.Claimed, j.Until = holdfast.Processing, a.lease.claimed, a.lease.expires
@@ -113,7 +113,7 @@ func (s *Store) findJob(ctx context.Context, p *pipeline, job holdfast.ID) (at *
 // queueFind queues the search in one table.
 func (a *lockedJob) queueFind(p *pipeline, place int, sql string, more ...any) {
 	m := &a.member
-	p.queueRows(sql, []any{m.job.String()}, append([]any{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation}, more...), func() error {
+	p.queueRows(sql, []any{m.job.String()}, append([]any{&m.token, &m.failures, &m.crashes, &m.releases, &m.generation}, more...), func() error {
 		a.place = place
 		return nil
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A batchRow is a row of holdfast_lease: the jobs of one batch and the lease they share. It is read under the row's lock.
+// A batchRow is a row of holdfast_batch: the jobs of one batch and the lease they share. It is read under the row's lock.
 type batchRow struct {
 	id           holdfast.ID
 	worker, lost string // lost: the worker from which the batch was reclaimed
@@ -22,10 +22,10 @@ type batchRow struct {
 
 // A member is a job in a batch, with its counters.
 type member struct {
-	job                                              holdfast.ID
-	token, failures, crashes, interrupts, generation int
-	started                                          bool
-	settledTo                                        holdfast.State // set once a settlement of the current call was applied
+	job                                            holdfast.ID
+	token, failures, crashes, releases, generation int
+	started                                        bool
+	settledTo                                      holdfast.State // set once a settlement of the current call was applied
 }
 
 // attemptWorker returns the worker that ran the attempt: the lost one in a batch that was reclaimed.
@@ -38,15 +38,15 @@ func (l *batchRow) attemptWorker() string {
 
 // lockBatches locks batches in the order of their ids and reads them, with the time after the last lock was granted. Batches that no longer exist are
 // missing from the answer.
-func (s *Store) lockBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) (held []*batchRow, now time.Time, err error) {
-	s.queueLockBatches(p, &held, s.sql["lease_lock"], ids(batches))
-	p.queueRow(s.sql["now"], nil, &now)
+func (d *database) lockBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) (held []*batchRow, now time.Time, err error) {
+	d.queueLockBatches(p, &held, d.sql["batch_lock"], ids(batches))
+	p.queueRow(d.sql["now"], nil, &now)
 	err = p.flush(ctx)
 	return held, now, err
 }
 
 // queueLockBatches queues a statement that returns batch rows.
-func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, args ...any) {
+func (d *database) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, args ...any) {
 	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			l, err := scanBatch(rows)
@@ -63,9 +63,9 @@ func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, arg
 func scanBatch(rows pgx.Rows) (*batchRow, error) {
 	var l batchRow
 	var jobs [][16]byte
-	var tokens, failures, crashes, interrupts, generations []int32
+	var tokens, failures, crashes, releases, generations []int32
 	var started []bool
-	err := rows.Scan((*[16]byte)(&l.id), &l.worker, &l.lost, &l.claimed, &l.expires, &jobs, &tokens, &failures, &crashes, &interrupts, &generations, &started)
+	err := rows.Scan((*[16]byte)(&l.id), &l.worker, &l.lost, &l.claimed, &l.expires, &jobs, &tokens, &failures, &crashes, &releases, &generations, &started)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func scanBatch(rows pgx.Rows) (*batchRow, error) {
 		return int(counts[i])
 	}
 	for i := range jobs {
-		l.members[i] = member{jobs[i], at(tokens, i, 1), at(failures, i, 0), at(crashes, i, 0), at(interrupts, i, 0), at(generations, i, 1), started[i], ""}
+		l.members[i] = member{jobs[i], at(tokens, i, 1), at(failures, i, 0), at(crashes, i, 0), at(releases, i, 0), at(generations, i, 1), started[i], ""}
 	}
 	return &l, nil
 }
@@ -146,12 +146,12 @@ func (r *readyPlaces) add(queue string, at place) {
 	r.places = append(r.places, at)
 }
 
-// announce adds places to the line memory, and wakes workers of their queues.
+// announce tells the planner where jobs became claimable, and wakes workers of their queues.
 func (s *Store) announce(r *readyPlaces) {
 	if len(r.places) > 0 {
-		s.lines.add(r.places...)
+		s.planner.notePlaces(r.places)
 	}
-	s.wake(r.queues, false)
+	s.hub.wake(r.queues, false)
 }
 
 func (n *moveRows) args() []any {
@@ -164,7 +164,7 @@ func (n *moveRows) args() []any {
 	}
 	return []any{
 		n.job, count(func(m *member) int { return m.token }), count(func(m *member) int { return m.failures }),
-		count(func(m *member) int { return m.crashes }), count(func(m *member) int { return m.interrupts }),
+		count(func(m *member) int { return m.crashes }), count(func(m *member) int { return m.releases }),
 		count(func(m *member) int { return m.generation }),
 	}
 }
@@ -181,7 +181,7 @@ func memberArgs(members []member) []any {
 }
 
 // removeMembers queues the statements that remove members from locked batches: an update, or a delete if none is left.
-func (s *Store) removeMembers(p *pipeline, held []*batchRow, leaves func(*member) bool) {
+func (d *database) removeMembers(p *pipeline, held []*batchRow, leaves func(*member) bool) {
 	var empty []holdfast.ID
 	for _, l := range held {
 		var left []member
@@ -195,10 +195,10 @@ func (s *Store) removeMembers(p *pipeline, held []*batchRow, leaves func(*member
 			empty = append(empty, l.id)
 		case len(l.members):
 		default:
-			p.Queue(s.sql["lease_shrink"], append([]any{l.id.String()}, memberArgs(left)...)...)
+			p.Queue(d.sql["batch_shrink"], append([]any{l.id.String()}, memberArgs(left)...)...)
 		}
 	}
 	if len(empty) > 0 {
-		p.Queue(s.sql["lease_drop"], ids(empty))
+		p.Queue(d.sql["batch_drop"], ids(empty))
 	}
 }

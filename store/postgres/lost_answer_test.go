@@ -84,7 +84,7 @@ func newLossyWorld(t testing.TB, mode string) (*world, *answerDropper) {
 	options.Set("default_query_exec_mode", mode)
 	address.RawQuery = options.Encode()
 	w := newWorldAt(t, base)
-	w.store = w.open(postgres.Config{URL: address.String(), Pool: 2})
+	w.store = w.open(postgres.Config{URL: address.String(), MaxConns: 2})
 	return w, h
 }
 
@@ -153,7 +153,7 @@ func claimWithLostAnswers(w *world, h *answerDropper, owner, other string) {
 		h.drop.Store(0)
 		w.ok(errors.Join(append(answers, err)...))
 	}
-	if n := w.count("SELECT count(*) FROM holdfast_lease"); n != 0 {
+	if n := w.count("SELECT count(*) FROM holdfast_batch"); n != 0 {
 		w.Fatalf("%d batches without a worker", n)
 	}
 	w.checkDroppedAndHealthy(h)

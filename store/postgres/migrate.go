@@ -3,22 +3,25 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // migrate migrates the schema to the version of this binary, with one transaction for each step. Any number of processes may do so at the same time.
-func (s *Store) migrate(ctx context.Context) error {
+func (d *database) migrate(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx, time.Minute)
 	defer cancel()
 	steps := sqltext.Migrations("postgres")
 	var err error
 	for n := 0; n <= maxRetries; n++ {
-		if err = s.migrateAll(ctx, steps); err == nil || ctx.Err() != nil || !retryable(err, true) {
+		if err = d.migrateAll(ctx, steps); err == nil || ctx.Err() != nil || !retryable(err, true) {
 			break
 		}
 		backoff(ctx, n+2)
@@ -26,45 +29,138 @@ func (s *Store) migrate(ctx context.Context) error {
 	return explain("open the database", err)
 }
 
-// migrateAll applies the missing steps. A schema that is newer than this binary is ErrUnavailable.
-func (s *Store) migrateAll(ctx context.Context, steps []string) error {
-	version, err := s.version(ctx)
-	for err == nil && version < len(steps) {
-		version, err = s.migrateNext(ctx, steps)
+// migrateAll applies the missing steps. A schema that this binary cannot use is ErrUnavailable.
+func (d *database) migrateAll(ctx context.Context, steps []sqltext.Migration) error {
+	for {
+		version, err := d.version(ctx)
+		if err != nil {
+			return err
+		}
+		missing, err := sqltext.Missing(steps, version)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		if err := d.migrateNext(ctx, steps); err != nil {
+			return err
+		}
 	}
-	if err == nil && version > len(steps) {
-		err = &holdfast.Error{Err: holdfast.ErrUnavailable,
-			Message: fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, len(steps))}
+}
+
+// readSchema returns the version of the tables and the statements that are missing.
+func (d *database) readSchema(ctx context.Context) (found store.Schema, err error) {
+	steps := sqltext.Migrations("postgres")
+	if found.Version, err = d.version(ctx); err != nil {
+		return found, err
 	}
-	return err
+	missing, err := sqltext.Missing(steps, found.Version)
+	if err != nil {
+		return found, err
+	}
+	found.Latest = sqltext.Latest(steps)
+	if len(missing) == 0 {
+		return found, nil
+	}
+	var script strings.Builder
+	if d.schema != "" {
+		fmt.Fprintf(&script, "CREATE SCHEMA IF NOT EXISTS %q;\n", string(d.schema))
+	}
+	fmt.Fprintf(&script, "%s;\n", d.sql["migration_table"])
+	for _, step := range missing {
+		fmt.Fprintf(&script, "BEGIN;\n%s\n%s;\nCOMMIT;\n", strings.TrimSpace(d.schema.qualify(step.SQL)),
+			strings.Replace(d.sql["migration_add"], "$1::integer", strconv.Itoa(step.Version), 1))
+	}
+	found.SQL = script.String()
+	return found, nil
+}
+
+// checkCurrent refuses tables that are not of this program's version. It needs only the right to read.
+func (d *database) checkCurrent(ctx context.Context) error {
+	ctx, cancel := withDeadline(ctx, time.Minute)
+	defer cancel()
+	found, err := d.readSchema(ctx)
+	if err != nil {
+		return explain("open the database", err)
+	}
+	return found.Current()
+}
+
+// ReadSchema returns the version of the tables of a database, and the statements that lead to this program's version, for an administrator who runs them. It
+// changes nothing.
+func ReadSchema(ctx context.Context, c Config) (store.Schema, error) {
+	config, err := c.poolConfig()
+	if err != nil {
+		return store.Schema{}, err
+	}
+	if _, err := maxSize(config, c.MaxSize); err != nil {
+		return store.Schema{}, err
+	}
+	schema, err := schemaOf(config, c.Schema)
+	if err != nil {
+		return store.Schema{}, err
+	}
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
+	defer cancel()
+	d := &database{sql: statements(schema), schema: schema, work: c.Pool}
+	if d.work == nil {
+		config.MaxConns = 1
+		config.ConnConfig.DefaultQueryExecMode = pooledMode // also behind a pooler
+		if d.work, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+			return store.Schema{}, explain("connect", err)
+		}
+		defer d.work.Close()
+	}
+	found, err := d.readSchema(ctx)
+	return found, explain("read the version of the tables", err)
 }
 
 // version returns the version of the schema. It needs only the right to read.
-func (s *Store) version(ctx context.Context) (version int, err error) {
+func (d *database) version(ctx context.Context) (version int, err error) {
 	var there bool
-	if err := s.work.QueryRow(ctx, s.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
+	if err := d.work.QueryRow(ctx, d.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
 		return 0, err
 	}
-	return version, s.work.QueryRow(ctx, s.sql["migration_version"]).Scan(&version)
+	return version, d.work.QueryRow(ctx, d.sql["migration_version"]).Scan(&version)
 }
 
 // migrateNext applies the next step, unless another process applied it while this one waited for the lock.
-func (s *Store) migrateNext(ctx context.Context, steps []string) (version int, err error) {
-	err = s.runTx(ctx, func(tx pgx.Tx) error {
+func (d *database) migrateNext(ctx context.Context, steps []sqltext.Migration) error {
+	return d.runTx(ctx, func(tx pgx.Tx) error {
+		if err := d.createSchema(ctx, tx); err != nil {
+			return err
+		}
 		for _, name := range []string{"migration_lock", "migration_table"} {
-			if _, err := tx.Exec(ctx, s.sql[name]); err != nil {
+			if _, err := tx.Exec(ctx, d.sql[name]); err != nil {
 				return err
 			}
 		}
-		if err := tx.QueryRow(ctx, s.sql["migration_version"]).Scan(&version); err != nil || version >= len(steps) {
+		var version int
+		if err := tx.QueryRow(ctx, d.sql["migration_version"]).Scan(&version); err != nil {
 			return err
 		}
-		if err := tx.Conn().PgConn().Exec(ctx, steps[version]).Close(); err != nil {
+		missing, err := sqltext.Missing(steps, version)
+		if err != nil || len(missing) == 0 {
 			return err
 		}
-		version++
-		_, err := tx.Exec(ctx, s.sql["migration_add"], version)
+		if err := tx.Conn().PgConn().Exec(ctx, d.schema.qualify(missing[0].SQL)).Close(); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, d.sql["migration_add"], missing[0].Version)
 		return err
 	})
-	return version, err
+}
+
+// createSchema creates the schema if it does not exist. Where it exists, no right to create one is needed.
+func (d *database) createSchema(ctx context.Context, tx pgx.Tx) error {
+	if d.schema == "" {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, d.sql["migration_lock"]); err != nil {
+		return err
+	}
+	var there bool
+	if err := tx.QueryRow(ctx, d.sql["migration_schema_exists"], string(d.schema)).Scan(&there); err != nil || there {
+		return err
+	}
+	_, err := tx.Exec(ctx, `CREATE SCHEMA "`+string(d.schema)+`"`)
+	return err
 }

@@ -66,7 +66,7 @@ func (w *world) checkPageBudgets(t *testing.T) {
 	r := &runner{world: w}
 	for _, e := range pageBudgets {
 		before := w.pages()
-		r.store = w.open(postgres.Config{URL: w.url, Pool: 2})
+		r.store = w.open(postgres.Config{URL: w.url, MaxConns: 2})
 		e.run(r)
 		w.ok(r.store.Close())
 		w.awaitSessionsEnd()

@@ -25,8 +25,8 @@ var plans = storetest.Plans{
 
 		"lane_make": "", "lane_find": "", "lane_read": "", "upsert_worker": "", "delete_worker": "", "declare_kinds": "",
 		"hold_lock": "", "set_idle_timeout": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
-		"read_weights":  "record(room)",
-		"insert_record": "", "update_record": "record(room,name)", "delete_record": "record(room,name)", "find_record": "record(room,name)",
+		"read_weights":  "record(namespace)",
+		"insert_record": "", "update_record": "record(namespace,name)", "delete_record": "record(namespace,name)", "find_record": "record(namespace,name)",
 
 		"enqueue": "", "enqueue_plain": "", "idempotency_take": "", "unique_take": "",
 		"count_committed":  "job(id)",
@@ -35,41 +35,41 @@ var plans = storetest.Plans{
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
 
-		"claim":      "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
-		"claim_lane": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
-		"take":       "ready(lane,priority) ready(ctid) job(id) carry(first) carry(job)",
-		"take_turns": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
-		"take_runs":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
-		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
+		"claim":      "ready(lane) ready(ctid) job(id) progress(first) progress(job)",
+		"claim_lane": "ready(lane) ready(ctid) job(id) progress(first) progress(job)",
+		"take":       "ready(lane,priority) ready(ctid) job(id) progress(first) progress(job)",
+		"take_turns": "ready(lane) ready(ctid) job(id) progress(first) progress(job)",
+		"take_runs":  "ready(lane,priority,job) ready(ctid) job(id) progress(first) progress(job)",
+		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) progress(first) progress(job)",
 		"peek":       "ready(lane,priority) job(id)",
 		"find_lines": "ready(first) ready(lane)",
-		"count_live": "lease(all) job(id)",
+		"count_live": "batch(all) job(id)",
 		"set_aside":  "ready(lane,priority,job) ready(ctid) job(id)",
-		"read_facts": "job(id) carry(job)",
+		"read_facts": "job(id) progress(job)",
 
-		"lease_make":    "",
-		"lease_lock":    "lease(id)",
-		"lease_shrink":  "lease(id)",
-		"lease_drop":    "lease(id)",
-		"lease_renew":   "lease(id)",
-		"lease_started": "lease(id)",
-		"lease_expired": "lease(all)",
+		"batch_make":    "",
+		"batch_lock":    "batch(id)",
+		"batch_shrink":  "batch(id)",
+		"batch_drop":    "batch(id)",
+		"batch_renew":   "batch(id)",
+		"batch_started": "batch(id)",
+		"batch_expired": "batch(all)",
 
 		"finish": "", "attempt_add": "", "later_add": "", "late_add": "", "save_note": "",
 		"finish gently": "", "attempt_add gently": "", "later_add gently": "", "ready_add gently": "job(id)",
 		"cancel_find":             "cancel(job)",
 		"cancel_drop":             "cancel(job)",
-		"find_cancels_in_batches": "cancel(first) lease(id) cancel(job)",
-		"find_unique_in_batches":  "unique(first) lease(id) unique(job) job(id)",
+		"find_cancels_in_batches": "cancel(first) batch(id) cancel(job)",
+		"find_unique_in_batches":  "unique(first) batch(id) unique(job) job(id)",
 		"unique_free":             "unique(job)",
 		"ready_add":               "job(id)",
 		"find_settled":            "job(id) attempt(job,token) finished(job)",
 		"merge_releases":          "attempt(job,token)",
 
-		"promote":       "later(due_at) later(ctid) job(id) later(first) later(hold)",
-		"find_breaches": "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
-		"expiry_sweep":  "expiry(expire_at) finished(job)",
-		"expire":        "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
+		"promote":               "later(due_at) later(ctid) job(id) later(first) later(hold)",
+		"find_missed_deadlines": "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
+		"expiry_sweep":          "expiry(expire_at) finished(job)",
+		"expire":                "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
 
 		"redrive_lock":         "finished(job)",
 		"redrive_facts":        "job(id) redriven(redrive,job)",
@@ -90,12 +90,12 @@ var plans = storetest.Plans{
 		"triage": "error_group(fingerprint)",
 
 		"begin_generation": "", "event_add": "", "cancel_add": "", "subject_event_add": "",
-		"job_event_add":     "job(id) ready(lane,priority,job) later(job) lease(all) finished(job)",
+		"job_event_add":     "job(id) ready(lane,priority,job) later(job) batch(all) finished(job)",
 		"read_job":          "job(id)",
 		"lock_finished":     "finished(job)",
 		"lock_ready":        "job(id) ready(lane,priority,job)",
 		"lock_later":        "later(job)",
-		"lock_batch_of_job": "lease(all)",
+		"lock_batch_of_job": "batch(all)",
 		"delete_finished":   "finished(job)",
 		"delete_ready":      "job(id) ready(lane,priority,job)",
 		"delete_later":      "later(job)",
@@ -112,9 +112,9 @@ var plans = storetest.Plans{
 		"lock_group_ancestors": "group(id) job(id)",
 		"find_failed_members":  "group(id) group(parent) job(group_id) finished(job) sorted",
 
-		"conclude_lock": "", "advance_concluded": "feed(one)",
+		"advance_lock": "", "set_advanced": "feed(one)",
 		"check_groups_exist":       "group(first)",
-		"conclude_pages":           "feed(one) outbox(first,first)",
+		"advance_pages":            "feed(one) outbox(first,first)",
 		"find_ended_members":       "feed(one) outbox(first,first) job(id)",
 		"group_expire":             "group(expire_at) group(id)",
 		"find_flagged_groups":      "group(first)",
@@ -124,7 +124,7 @@ var plans = storetest.Plans{
 		"after_cancel":             "later(job)",
 		"find_uncancelled_members": "job(group_id,id) finished(job) cancel(job)",
 		"group_cancel_queued":      "job(id) ready(lane,priority,job) later(job) ready(ctid) later(ctid) unique(job)",
-		"group_cancel_leased":      "lease(all)",
+		"group_cancel_leased":      "batch(all)",
 		"end_child_groups":         "group(parent) group(id) sorted",
 		"check_group_end":          "job(group_id,id) finished(job) cancel(job) group(parent)",
 		"find_live_members":        "job(group_id,id) finished(job) group(parent)",
@@ -135,8 +135,8 @@ var plans = storetest.Plans{
 		"number_pages":   "outbox(first) feed(one) outbox(id)",
 		"find_old_pages": "outbox(first,first)", "delete_pages": "outbox(first,first) feed(one)",
 		"find_old_events": "event(link)", "delete_events": "event(link) feed(one)", "find_last_mark": "event(subject)",
-		"delete_error_counts": "error_tally(step) error_tally(ctid)",
-		"delete_trend_counts": "tally(step) tally(ctid)",
+		"delete_error_counts": "error_count(step) error_count(ctid)",
+		"delete_trend_counts": "trend(step) trend(ctid)",
 		"delete_tombstones":   "tombstone(purged_at) tombstone(ctid)",
 		"listen_add":          "", "listen_drop": "listen(listener)",
 
@@ -145,8 +145,8 @@ var plans = storetest.Plans{
 		"insert_tombstones": "finished(job) job(id) group(id)",
 		"purge_count":       "finished(job) job(id)",
 		"purge_redriven":    "finished(job) redriven(job)",
-		"purge_keys":        "idempotency(job)", "purge_expiry": "job(id) expiry(expire_at,job)", "purge_attempt": "attempt(job)", "purge_late": "late(job)",
-		"purge_carry": "carry(job)", "purge_deadline": "deadline(job)", "purge_artifact": "artifact(job)", "purge_upstreams": "after(job)",
+		"purge_keys":        "idempotency(job)", "purge_expiry": "job(id) expiry(expire_at,job)", "purge_attempt": "attempt(job)", "purge_late": "late_settlement(job)",
+		"purge_carry": "progress(job)", "purge_deadline": "deadline(job)", "purge_artifact": "artifact(job)", "purge_upstreams": "after(job)",
 		"purge_waiters": "after(upstream)", "purge_job": "finished(job) job(id)",
 		"artifact_keep": "job(id)", "read_database_size": "",
 
@@ -155,10 +155,10 @@ var plans = storetest.Plans{
 		"inspect_segments_of_lines": "ready(lane)",
 		"inspect_line_counts":       "ready(lane)",
 		"inspect_queues":            "",
-		"inspect_depths":            "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect_depths":            "later(due_at) job(id) leased(all) batch(all) finished(job) sorted",
 		"inspect_failed_codes":      "finished(code)",
-		"inspect_error_trends":      "error_tally(fingerprint,step) sorted",
-		"inspect_error_hours":       "error_tally(fingerprint,step) sorted",
+		"inspect_error_trends":      "error_count(fingerprint,step) sorted",
+		"inspect_error_hours":       "error_count(fingerprint,step) sorted",
 		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect_upstreams":      "after(job)",
@@ -167,20 +167,20 @@ var plans = storetest.Plans{
 		"inspect_chain":          "event(link) event(subject) feed(first)",
 		"inspect_group_names":    "group(id)",
 		"inspect_story_lines":    "event(id)",
-		"inspect_group_members":  "job(group_id) finished(job) later(job) lease(all) tombstone(group_id) group(parent) sorted",
+		"inspect_group_members":  "job(group_id) finished(job) later(job) batch(all) tombstone(group_id) group(parent) sorted",
 		"inspect_event_details":  "job(id) attempt(job,token) finished(job) tombstone(job)",
 		"inspect_tombstone":      "tombstone(job)",
-		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) batch(all) finished(job) cancel(job) progress(job) attempt(job)",
 		"inspect_attempts":       "attempt(job)",
-		"inspect_late_results":   "late(job)",
+		"inspect_late_results":   "late_settlement(job)",
 		"inspect_job_events":     "event(job)",
 		"inspect_subject_events": "event(subject)",
-		"inspect_records":        "record(room)",
-		"inspect_trends":         "tally(step) sorted",
+		"inspect_records":        "record(namespace)",
+		"inspect_trends":         "trend(step) sorted",
 		"inspect_kinds":          "",
 		"inspect_newest_job":     "job(first)",
 
-		"inspect_experience":     "attempt(job) job(id) finished(job) sorted",
+		"inspect_retry_stats":    "attempt(job) job(id) finished(job) sorted",
 		"inspect_first_attempts": "finished(job) job(id) attempt(job) sorted",
 	},
 	Free: map[string]string{
@@ -214,7 +214,7 @@ func settingsOf(name string, texts map[string]string) string {
 
 // A plan is cached when tables are empty and used when they are full, or made before the tables were analyzed: in neither case may a statement read a
 // whole table.
-func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
+func TestEveryStatementFindsItsRowsByKeyInALargeStore(t *testing.T) {
 	w := newWorld(t)
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(context.Background(), 8*time.Minute)
@@ -331,7 +331,7 @@ func (n *node) unbounded() bool {
 		return false
 	case n.Relation != "" && strings.HasSuffix(n.Type, "Scan"):
 		one := regexp.MustCompile(`\b` + regexp.QuoteMeta(n.Alias) + `\.(id|job|key|ctid) = `)
-		few := slices.Contains(strings.Fields("lane kind hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
+		few := slices.Contains(strings.Fields("lane kind hold worker batch cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
 		return !few && !one.MatchString(n.Index+n.Recheck+n.Tid)
 	}
 	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.unbounded() })

@@ -52,14 +52,23 @@ func (p *pooling) logPolling() {
 
 // install makes a pool examine every new connection, and replace pooled connections that prepare statements before they are used.
 func (p *pooling) install(config *pgxpool.Config, address string) {
-	decided := strings.Contains(address, modeOption)
-	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+	decided := strings.Contains(address, modeOption) || config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement
+	before, after, prepare := config.BeforeConnect, config.AfterConnect, config.PrepareConn // of a pool of the application: credentials, types
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
 		if p.detected.Load() && !decided {
 			c.DefaultQueryExecMode = pooledMode
+		}
+		if before != nil {
+			return before(ctx, c)
 		}
 		return nil
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if after != nil {
+			if err := after(ctx, conn); err != nil {
+				return err
+			}
+		}
 		viaPooler, err := pooled(ctx, conn.PgConn())
 		if err != nil || !viaPooler {
 			return err
@@ -70,9 +79,14 @@ func (p *pooling) install(config *pgxpool.Config, address string) {
 		}
 		return nil
 	}
-	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		_, retired := conn.PgConn().CustomData()[retiredKey]
-		return !retired, nil
+	config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+		if _, retired := conn.PgConn().CustomData()[retiredKey]; retired {
+			return false, nil
+		}
+		if prepare != nil {
+			return prepare(ctx, conn)
+		}
+		return true, nil
 	}
 }
 

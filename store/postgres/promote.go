@@ -18,8 +18,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 	var back readyPlaces
 	err := s.withRetries(ctx, "promote", true, func(ctx context.Context) error {
 		total, back = 0, readyPlaces{}
-		send := &pgx.Batch{}
-		send.Queue(s.sql["configure_planner"])
+		send := s.newBatch()
 		send.Queue(s.sql["promote"], clampLimit(limit)).Query(func(rows pgx.Rows) error {
 			var queue string
 			var at place
@@ -37,7 +36,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	if total > 0 {
-		s.marks.clear()
+		s.planner.noteUnknownJobs()
 	}
 	s.announce(&back)
 	return total, nil

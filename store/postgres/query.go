@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
@@ -28,13 +27,7 @@ func (q querier) QueryWhole(ctx context.Context, sql string, args []any, each fu
 
 // query runs a statement under the planner settings of the statement named settings.
 func (q querier) query(ctx context.Context, settings, sql string, args []any, each func(inspect.Row) error) error {
-	arguments := make([]any, len(args))
-	for i, arg := range args {
-		if id, ok := arg.(holdfast.ID); ok {
-			arg = pgtype.UUID{Bytes: id, Valid: true}
-		}
-		arguments[i] = arg
-	}
+	arguments := uuidArgs(args)
 	ctx, cancel := withDeadline(ctx, readDeadline)
 	defer cancel()
 	seen := false // once a row was passed on, the query is not repeated
@@ -42,7 +35,7 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 	err := q.s.withRetries(ctx, "read", true, func(ctx context.Context) error {
 		send := &pgx.Batch{}
 		send.Queue(q.s.sql[settings])
-		send.Queue(sql, arguments...)
+		send.Queue(q.s.schema.qualify(sql), arguments...)
 		answers := q.s.work.SendBatch(ctx, send)
 		defer func() { _ = answers.Close() }()
 		if _, err := answers.Exec(); err != nil {

@@ -37,7 +37,7 @@ func (s *Store) Reclaim(ctx context.Context, c store.Claim) ([]store.Lease, erro
 		return nil, err
 	}
 	if len(back.places) > 0 {
-		s.marks.clear()
+		s.planner.noteUnknownJobs()
 	}
 	s.announce(&back)
 	return answer, nil
@@ -61,7 +61,7 @@ type reclaimStep struct {
 // run takes over the next batches and returns how many it locked.
 func (r *reclaimStep) run(ctx context.Context, answer *[]store.Lease, back *readyPlaces) (int, error) {
 	var expired []*batchRow
-	r.s.queueLockBatches(r.p, &expired, r.s.sql["lease_expired"], r.before)
+	r.s.queueLockBatches(r.p, &expired, r.s.sql["batch_expired"], r.before)
 	r.p.queueRow(r.s.sql["now"], nil, &r.now)
 	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
 		return 0, err
@@ -75,7 +75,7 @@ func (r *reclaimStep) run(ctx context.Context, answer *[]store.Lease, back *read
 		}
 	}
 	now := timestamp(r.now)
-	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
+	r.p.Queue(r.s.sql["batch_drop"], ids(r.dropped))
 	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
 	if len(r.ready.job) > 0 {
 		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, back)
@@ -110,7 +110,7 @@ func (r *reclaimStep) takeOver(old *batchRow) []store.Lease {
 			fresh.members = append(fresh.members, *m)
 			continue
 		}
-		m.interrupts++
+		m.releases++
 		r.attempts.add(m, attempt{worker: old.attemptWorker(), started: r.now, due: r.now, to: holdfast.Queued,
 			charge: store.ChargeRelease, why: "its worker went silent before it started"})
 		r.ready.add(m)
@@ -119,7 +119,7 @@ func (r *reclaimStep) takeOver(old *batchRow) []store.Lease {
 		return nil
 	}
 	header := []any{fresh.id.String(), fresh.worker, fresh.lost, timestamp(fresh.claimed), timestamp(fresh.expires)}
-	r.p.Queue(r.s.sql["lease_make"], append(header, memberArgs(fresh.members)...)...)
+	r.p.Queue(r.s.sql["batch_make"], append(header, memberArgs(fresh.members)...)...)
 	var leases []store.Lease
 	for i := range fresh.members {
 		if f := r.facts[fresh.members[i].job]; f != nil {

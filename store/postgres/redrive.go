@@ -46,7 +46,7 @@ func (s *Store) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 		return nil, err
 	}
 	if !r.Discard {
-		s.marks.lower(r.Jobs...)
+		s.planner.noteJobs(r.Jobs...)
 	}
 	s.announce(&back)
 	return answers, nil
@@ -84,7 +84,7 @@ func (s *Store) lanesFor(ctx context.Context, r *store.Redrive) (map[path]int32,
 	for i, l := range candidates {
 		entries[i].Draft = &holdfast.Draft{Queue: r.Queue, Kind: l.kind, Owner: l.owner, Dependency: l.dependency}
 	}
-	if err := s.findLanes(ctx, entries); err != nil {
+	if err := s.lanes.find(ctx, entries); err != nil {
 		return nil, err
 	}
 	for i := range entries {
@@ -256,22 +256,22 @@ func (d *redriveCall) queueRecord(chosen []*candidate, name, outcome string) {
 }
 
 // Redriven counts the jobs that a redrive took, by what has become of them.
-func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally store.RedriveCounts, err error) {
+func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (counts store.RedriveCounts, err error) {
 	err = s.withRetries(ctx, "count redriven jobs", true, func(ctx context.Context) error {
-		tally = store.RedriveCounts{}
+		counts = store.RedriveCounts{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			p.Queue(s.sql["update_redriven"], redrive.String())
 			var outcome string
 			var n int
 			p.queueRows(s.sql["count_redriven"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
-				tally.Taken += n
-				*countOf(&tally, outcome) += n
+				counts.Taken += n
+				*countOf(&counts, outcome) += n
 				return nil
 			})
 			return nil
 		})
 	})
-	return tally, err
+	return counts, err
 }
 
 // countOf returns the counter of an outcome.

@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, renewals []store.Renewal, lease time.
 			if err != nil {
 				return err
 			}
-			p.Queue(s.sql["lease_renew"], ids(batches), micros(lease))
+			p.Queue(s.sql["batch_renew"], ids(batches), micros(lease))
 			var id [16]byte
 			p.queueRows(s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error {
 				answer.Cancelling = append(answer.Cancelling, id)
@@ -75,7 +75,7 @@ func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []store.Rene
 		for _, m := range l.members {
 			started.bool(m.started)
 		}
-		p.Queue(s.sql["lease_started"], l.id.String(), started.String())
+		p.Queue(s.sql["batch_started"], l.id.String(), started.String())
 	}
 	return lost
 }

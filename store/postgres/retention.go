@@ -139,12 +139,12 @@ func (u *purgeStep) write(ctx context.Context) error {
 	return nil
 }
 
-// DeleteHistory deletes up to limit rows of a shelf that are older than the given age, the oldest first.
-func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
-	forget := map[string]func(context.Context, *pipeline, *feed, forgetRange) (int, error){
-		store.HistoryFeed: s.forgetFeed, store.HistoryStories: s.forgetStory, store.HistoryCounts: s.forgetRows("delete_error_counts", "delete_trend_counts"), store.HistoryTombstones: s.forgetRows("delete_tombstones"),
-	}[shelf]
-	if err := rule.Forget(shelf, older, limit); err != nil {
+// DeleteHistory deletes up to limit rows of a history (store.HistoryFeed and so on) that are older than the given age, the oldest first.
+func (s *Store) DeleteHistory(ctx context.Context, history string, older time.Duration, limit int) (n int, err error) {
+	forget := map[string]func(context.Context, *pipeline, *feed, deleteRange) (int, error){
+		store.HistoryFeed: s.deleteFeed, store.HistoryStories: s.deleteStory, store.HistoryCounts: s.deleteRows("delete_error_counts", "delete_trend_counts"), store.HistoryTombstones: s.deleteRows("delete_tombstones"),
+	}[history]
+	if err := rule.DeleteHistory(history, older, limit); err != nil {
 		return 0, err
 	}
 	ctx, cancel := withDeadline(ctx, manyDeadline)
@@ -156,7 +156,7 @@ func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Dura
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
-			n, err = forget(ctx, p, &f, forgetRange{timestamp(f.now.Add(-older)), clampLimit(limit)})
+			n, err = forget(ctx, p, &f, deleteRange{timestamp(f.now.Add(-older)), clampLimit(limit)})
 			return err
 		})
 	})
@@ -166,19 +166,19 @@ func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Dura
 	return n, nil
 }
 
-// A forgetRange is the age limit and the maximum number of rows.
-type forgetRange struct {
+// A deleteRange is the age limit and the maximum number of rows.
+type deleteRange struct {
 	before string
 	limit  int
 }
 
-// forgetFeed deletes whole pages from the beginning of the feed, and none that groups have not followed yet.
-func (s *Store) forgetFeed(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
+// deleteFeed deletes whole pages from the beginning of the feed, and none that groups have not followed yet.
+func (s *Store) deleteFeed(ctx context.Context, p *pipeline, f *feed, g deleteRange) (n int, err error) {
 	last, cut := f.purged, false
 	var first int64
 	var events int
 	var old bool
-	p.queueRows(s.sql["find_old_pages"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
+	p.queueRows(s.sql["find_old_pages"], []any{g.before, f.purged, f.advanced, g.limit}, []any{&first, &events, &old}, func() error {
 		if cut = cut || !old; !cut {
 			last = first + int64(events) - 1
 			n++
@@ -192,8 +192,8 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipeline, f *feed, g forgetRa
 	return n, nil
 }
 
-// forgetStory deletes sealed events from the beginning of the chain, and records that with a mark.
-func (s *Store) forgetStory(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
+// deleteStory deletes sealed events from the beginning of the chain, and records that with a mark.
+func (s *Store) deleteStory(ctx context.Context, p *pipeline, f *feed, g deleteRange) (n int, err error) {
 	var mark rule.Mark
 	var link int
 	var at, last time.Time
@@ -214,10 +214,10 @@ func (s *Store) forgetStory(ctx context.Context, p *pipeline, f *feed, g forgetR
 	return mark.Lines, nil
 }
 
-// forgetRows is for shelves without references from elsewhere. If a shelf has several tables, each may lose up to the limit, and the result is the
+// deleteRows is for history without references from elsewhere. If it has several tables, each may lose up to the limit, and the result is the
 // largest number, so that it is 0 only when all are done.
-func (s *Store) forgetRows(names ...string) func(context.Context, *pipeline, *feed, forgetRange) (int, error) {
-	return func(ctx context.Context, p *pipeline, _ *feed, g forgetRange) (n int, err error) {
+func (s *Store) deleteRows(names ...string) func(context.Context, *pipeline, *feed, deleteRange) (int, error) {
+	return func(ctx context.Context, p *pipeline, _ *feed, g deleteRange) (n int, err error) {
 		for _, name := range names {
 			p.Queue(s.sql[name], g.before, g.limit).Exec(func(tag pgconn.CommandTag) error { n = max(n, int(tag.RowsAffected())); return nil })
 		}

@@ -24,7 +24,7 @@ func (s *Store) Retry(ctx context.Context, i store.Intervention) (ahead int, err
 	if err != nil {
 		return 0, err
 	}
-	s.marks.lower(i.Job)
+	s.planner.noteJobs(i.Job)
 	s.announce(&back)
 	return ahead, nil
 }
@@ -46,7 +46,7 @@ func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i store.I
 	case inLease:
 		s.takeFromWorker(p, at)
 	}
-	m.failures, m.crashes, m.interrupts = 0, 0, 0
+	m.failures, m.crashes, m.releases = 0, 0, 0
 	m.generation++
 	ready.add(m)
 	p.Queue(s.sql["begin_generation"], i.Job.String(), timestamp(at.now))

@@ -57,7 +57,7 @@ func (f finishedRows) queue(p *pipeline, sql string, now time.Time) {
 
 // copy inserts many rows with COPY, at about half the cost of a statement.
 func (f finishedRows) copy(ctx context.Context, p *pipeline, now time.Time) error {
-	const into = "holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)"
+	const into = "holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)"
 	return p.copy(ctx, into, len(f), func(t *tuple, i int) {
 		r := &f[i]
 		t.fields(15).member(r.member).time(r.ending.started).time(now).text(string(r.state)).textOrNull(r.worker)
@@ -173,7 +173,7 @@ func (r attemptRows) copy(ctx context.Context, p *pipeline, now time.Time) error
 type releaseMerges struct{ job, token column }
 
 func (f *releaseMerges) add(n *store.Settlement, m *member, to holdfast.State) {
-	if to == holdfast.Queued && n.Charge == store.ChargeRelease && m.interrupts > sqltext.KeptReleases {
+	if to == holdfast.Queued && n.Charge == store.ChargeRelease && m.releases > sqltext.KeptReleases {
 		f.job.id(n.Job)
 		f.token.int(n.Token)
 	}
@@ -185,7 +185,7 @@ func (f *releaseMerges) queue(p *pipeline, sql string) {
 	}
 }
 
-// lateRows are rows of holdfast_late: settlements that arrived after their lease was lost. They are kept as evidence and never applied.
+// lateRows are rows of holdfast_late_settlement: settlements that arrived after their lease was lost. They are kept as evidence and never applied.
 type lateRows struct {
 	job, token, to, took, charge, why column
 	failure                           failureColumns

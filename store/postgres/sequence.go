@@ -49,16 +49,17 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 
 // A feed is the position of the feed and of the hash chain, read under the lock of its row.
 type feed struct {
-	head, purged, concluded, link, anchor int64
-	hash                                  []byte
-	now                                   time.Time
+	head, purged, advanced, link, anchor int64
+	hash                                 []byte
+	now                                  time.Time
 }
 
 func (f *feed) queueLock(p *pipeline, sql string) {
-	p.queueRow(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
+	p.queueRow(sql, nil, &f.head, &f.purged, &f.advanced, &f.link, &f.hash, &f.anchor, &f.now)
 }
 
-// sealLines seals events into the chain, in the order in which they were written.
+// sealLines seals events into the chain, in the order in which they were written. Each hash covers the event and the hash before it. The caller holds
+// the lock of the feed's row, under which the end of the chain was read and is written, so two processes cannot seal the same place.
 func (s *Store) sealLines(ctx context.Context, p *pipeline, f *feed, limit int) (sealed int, err error) {
 	type line struct {
 		id int64

@@ -67,7 +67,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 	if err != nil {
 		return nil, err
 	}
-	s.marks.lower(back...)
+	s.planner.noteJobs(back...)
 	s.announce(&to)
 	return answers, nil
 }
@@ -104,7 +104,7 @@ type settleCall struct {
 	deadlines       startDeadlines
 	errorGroups     errorGroupCounts
 	mayChangeStatus bool // a failure belongs to an error group whose status it may change
-	tallies         sqltext.Tallies
+	trends          sqltext.TrendCounts
 	hasShard        bool // shard is to be released
 	shard           int
 }
@@ -113,7 +113,7 @@ type settleCall struct {
 // them.
 func (t *settleCall) lockAndRead(ctx context.Context, batches []holdfast.ID) error {
 	t.cancels, t.unique = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
-	t.s.queueLockBatches(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
+	t.s.queueLockBatches(t.p, &t.held, t.s.sql["batch_lock"], ids(batches))
 	t.p.queueRow(t.s.sql["now"], nil, &t.now)
 	var id [16]byte
 	var done bool
@@ -186,7 +186,7 @@ func (t *settleCall) apply(n *store.Settlement, at heldMember) {
 		t.deadlines.add(n, t.now)
 	}
 	t.errorGroups.add(n, to)
-	t.tallies.Add(n, to)
+	t.trends.Add(n, to)
 	if to != holdfast.Complete {
 		t.attempts.add(m, a)
 		t.merges.add(n, m, to)
@@ -221,7 +221,7 @@ func (m *member) charge(c store.Charge) int {
 		m.crashes++
 		return m.crashes
 	case store.ChargeRelease:
-		m.interrupts++
+		m.releases++
 	}
 	return 0
 }

@@ -43,7 +43,7 @@ func (h *shards) release(shard int) {
 // add to the same rows.
 func (t *settleCall) queueTrendCounts() {
 	var queue, complete, failed, retried, cancelled column
-	all := t.tallies.All(t.now)
+	all := t.trends.All(t.now)
 	if len(all) == 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,14 @@ const (
 	maxRetries      = 5                // after transient errors
 )
 
+// A database is what all calls use: the statements, and the connections for work. All its methods are safe for concurrent use.
+type database struct {
+	sql    map[string]string // the statements by name
+	schema schema            // of all tables; sql names it already
+	work   *pgxpool.Pool
+	closed atomic.Bool
+}
+
 // withDeadline adds a deadline to a context that has none, so that no call waits forever for a database that does not answer.
 func withDeadline(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
@@ -31,8 +40,8 @@ func withDeadline(ctx context.Context, limit time.Duration) (context.Context, co
 // withRetries runs one operation under a deadline and repeats it after transient errors, at most maxRetries times. After an error that rolled the
 // transaction back for certain (deadlock, serialization failure) it always repeats. After a lost connection the transaction may have committed, so it
 // repeats only if repeatable is set: the operation then has to detect its own earlier effect.
-func (s *Store) withRetries(ctx context.Context, verb string, repeatable bool, try func(context.Context) error) error {
-	if s.closed.Load() {
+func (d *database) withRetries(ctx context.Context, verb string, repeatable bool, try func(context.Context) error) error {
+	if d.closed.Load() {
 		return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
 	}
 	ctx, cancel := withDeadline(ctx, defaultDeadline)
@@ -140,8 +149,8 @@ func (u *rolledBack) Unwrap() error { return u.error }
 
 // runTx runs a transaction whose statements are sent one at a time. If use returns an error, the transaction is rolled back and the error is wrapped
 // in rolledBack. pgx.BeginFunc is not used because its error does not distinguish this case from a COMMIT whose answer was lost.
-func (s *Store) runTx(ctx context.Context, use func(pgx.Tx) error) error {
-	tx, err := s.work.Begin(ctx)
+func (d *database) runTx(ctx context.Context, use func(pgx.Tx) error) error {
+	tx, err := d.work.Begin(ctx)
 	if err != nil {
 		return &rolledBack{err}
 	}
@@ -158,20 +167,21 @@ func (s *Store) runTx(ctx context.Context, use func(pgx.Tx) error) error {
 // Queued statements run at the next flush.
 type pipeline struct {
 	*pgx.Batch
-	conn *pgxpool.Conn
+	conn   *pgxpool.Conn
+	schema schema
 }
 
 // transact runs a pipelined transaction. If use returns an error, the transaction is rolled back and the error is wrapped in rolledBack. Any other
 // error comes from the last flush, which includes COMMIT, so the transaction may have committed.
-func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipeline) error) error {
+func (d *database) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipeline) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return &rolledBack{err}
 	}
 	defer conn.Release() // closes a connection that is still in a transaction
-	p := &pipeline{&pgx.Batch{}, conn}
+	p := &pipeline{&pgx.Batch{}, conn, d.schema}
 	p.Queue("begin")
-	p.Queue(s.sql["configure_planner"])
+	p.Queue(d.sql["configure_planner"])
 	if err := use(p); err != nil {
 		p.rollback()
 		return &rolledBack{err}
@@ -187,6 +197,13 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe
 		return err
 	}
 	return nil
+}
+
+// newBatch returns a batch for statements that run in one round trip and one implicit transaction.
+func (d *database) newBatch() *pgx.Batch {
+	b := &pgx.Batch{}
+	b.Queue(d.sql["configure_planner"])
+	return b
 }
 
 // flush sends the queued statements in one round trip and runs their result callbacks.
@@ -212,7 +229,12 @@ func (p *pipeline) queueRow(sql string, args []any, into ...any) {
 
 // queueRows queues a query and calls use for every row, with its columns scanned into into.
 func (p *pipeline) queueRows(sql string, args []any, into []any, use func() error) {
-	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+	queueRows(p.Batch, sql, args, into, use)
+}
+
+// queueRows is pipeline.queueRows for any batch.
+func queueRows(b *pgx.Batch, sql string, args []any, into []any, use func() error) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, into, use)
 		return err
 	})

@@ -158,7 +158,7 @@ func (t *tx) startFollower(job jobState) error {
 		return err
 	}
 	t.wake(job.queue)
-	_, err := t.exec("return_to_ready", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
+	_, err := t.exec("return_to_ready", job.job, job.token, job.failures, job.crashes, job.releases, job.generation, job.due)
 	return err
 }
 
@@ -167,7 +167,7 @@ func (t *tx) cancelFollower(job jobState, j upstreamState) error {
 	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
-	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.failedID); err != nil {
+	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.releases, job.generation, t.now, j.failedID); err != nil {
 		return err
 	}
 	if _, err := t.exec("unique_free", job.job, false); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -83,9 +84,13 @@ func checkBackup(ctx context.Context, path string) error {
 		return unavailable("the backup is damaged: take another", errors.New(verdict))
 	}
 	version, err := schemaVersion(s)
-	if err == nil && version == 0 {
+	if err != nil {
+		return err
+	}
+	if version == 0 {
 		return unavailable("the file is a database, but not a backup of a store: check its name", nil)
 	}
+	_, err = sqltext.Missing(sqltext.Migrations("sqlite"), version)
 	return err
 }
 
@@ -181,7 +186,7 @@ func raiseTokens(ctx context.Context, path string) error {
 				return err
 			}
 		}
-		leases, err := t.readBatches("lease_expired", int64(math.MaxInt64))
+		leases, err := t.readBatches("batch_expired", int64(math.MaxInt64))
 		if err != nil {
 			return err
 		}
@@ -193,7 +198,7 @@ func raiseTokens(ctx context.Context, path string) error {
 			if len(l.members) == 0 { // a damaged batch is left for the integrity check
 				continue
 			}
-			if _, err := t.exec("lease_update", l.id, jobs, text); err != nil {
+			if _, err := t.exec("batch_update", l.id, jobs, text); err != nil {
 				return err
 			}
 		}

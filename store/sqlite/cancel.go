@@ -48,7 +48,7 @@ func (t *tx) cancelQueued(i store.Intervention, job jobState) error {
 	if err := t.removeQueued(i.Job); err != nil {
 		return err
 	}
-	_, err := t.exec("finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
+	_, err := t.exec("finish", i.Job, job.token, job.failures, job.crashes, job.releases, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
 	if err != nil {
 		return err
 	}

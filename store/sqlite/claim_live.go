@@ -1,9 +1,6 @@
 package sqlite
 
-import (
-	"github.com/holdfastdev/holdfast"
-	"zombiezen.com/go/sqlite"
-)
+import "github.com/holdfastdev/holdfast"
 
 // A liveJob is a processing job under one token. Its lane cannot change while it is processing.
 type liveJob struct {
@@ -11,27 +8,27 @@ type liveJob struct {
 	token int
 }
 
-// countLive counts the processing jobs by line, for holds that limit them. It reads the members of all batches; their
-// lanes are looked up once and remembered while the jobs are processing.
-func (p *claimPlanner) countLive(s *session) (live map[int64]int, err error) {
-	var members []member
-	err = s.rows("read_live_members", nil, func(st *sqlite.Stmt) error {
-		jobs := make([]byte, st.ColumnLen(0))
-		st.ColumnBytes(0, jobs)
-		members = append(members, readMembers(jobs, st.ColumnText(1))...)
-		return nil
-	})
+// A liveCounter counts processing jobs by line, for holds that limit them. Limits are counted from the batches that
+// exist, never from a counter that a crash could leave wrong. The counter only remembers the lane of each job while the
+// job is processing.
+type liveCounter struct {
+	lanes map[liveJob]int64
+}
+
+// count returns how many jobs of each line are processing. It reads the members of all batches.
+func (c *liveCounter) count(r claimReader) (live map[int64]int, err error) {
+	members, err := r.liveMembers()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.findLiveLanes(s, members); err != nil {
+	if err := c.findLanes(r, members); err != nil {
 		return nil, err
 	}
 	live, kept := map[int64]int{}, make(map[liveJob]int64, len(members))
 	for i := range members {
 		m := &members[i]
 		at := liveJob{m.job, m.token}
-		number := p.liveLanes[at]
+		number := c.lanes[at]
 		if kept[at] = number; number == 0 {
 			continue // a job without facts is left for the integrity check
 		}
@@ -40,46 +37,22 @@ func (p *claimPlanner) countLive(s *session) (live map[int64]int, err error) {
 		}
 		live[number]++
 	}
-	p.liveLanes = kept
+	c.lanes = kept
 	return live, nil
 }
 
-// findLiveLanes looks up the lanes of members that are not remembered yet.
-func (p *claimPlanner) findLiveLanes(s *session, members []member) error {
-	if p.liveLanes == nil {
-		p.liveLanes = map[liveJob]int64{}
+// findLanes looks up the lanes of members that are not remembered yet.
+func (c *liveCounter) findLanes(r claimReader, members []member) error {
+	if c.lanes == nil {
+		c.lanes = map[liveJob]int64{}
 	}
 	fresh := map[holdfast.ID]int{}
 	var jobs []holdfast.ID
 	for i := range members {
-		if _, known := p.liveLanes[liveJob{members[i].job, members[i].token}]; !known {
+		if _, known := c.lanes[liveJob{members[i].job, members[i].token}]; !known {
 			fresh[members[i].job] = members[i].token
 			jobs = append(jobs, members[i].job)
 		}
 	}
-	return s.rowsByID("find_job_lanes", jobs, func(st *sqlite.Stmt) error {
-		id := columnID(st, 0)
-		p.liveLanes[liveJob{id, fresh[id]}] = st.ColumnInt64(1)
-		return nil
-	})
-}
-
-// idsPerQuery is how many ids a statement with a list of ids has.
-const idsPerQuery = 16
-
-// rowsByID runs a statement with a list of ids, idsPerQuery ids at a time, and calls each for every row. each may be
-// nil if the statement returns no rows.
-func (s *session) rowsByID(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
-	for len(jobs) > 0 {
-		args := make([]any, idsPerQuery)
-		n := min(idsPerQuery, len(jobs))
-		for i := range n {
-			args[i] = jobs[i]
-		}
-		jobs = jobs[n:]
-		if err := s.rows(name, args, each); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.jobLanes(jobs, func(id holdfast.ID, number int64) { c.lanes[liveJob{id, fresh[id]}] = number })
 }

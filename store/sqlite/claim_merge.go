@@ -1,13 +1,10 @@
 package sqlite
 
 import (
-	"bytes"
 	"container/heap"
-	"math"
 	"slices"
 
 	"github.com/holdfastdev/holdfast/store/internal/lane"
-	"zombiezen.com/go/sqlite"
 )
 
 // mergeLines finds how many jobs of a claim come from each line: the first jobs of all lines together, by priority and
@@ -15,14 +12,14 @@ import (
 // no merge.
 func (v *claimView) mergeLines(limit int, plan *claimPlan) error {
 	if len(v.lines) == 1 {
-		plan.addShares([]lane.Share{{Lane: v.lines[0].lane, Line: v.lines[0].number, Jobs: limit}})
+		plan.addShares(lane.Share{Lane: v.lines[0].lane, Line: v.lines[0].number, Jobs: limit})
 		return nil
 	}
 	first := limit/len(v.lines) + 1 // every line is read, and where there are many most give few jobs
 	m := &streamHeap{chunk: first + 7}
 	for _, l := range v.lines {
-		next := &stream{share: lane.Share{Lane: l.lane, Line: l.number}, last: lowestKey}
-		if err := next.fill(v.session, first); err != nil {
+		next := &stream{share: lane.Share{Lane: l.lane, Line: l.number}, next: wholeLine(l.number, 0)}
+		if err := next.fill(v.read, first); err != nil {
 			return err
 		}
 		if len(next.buffer) > 0 {
@@ -35,7 +32,7 @@ func (v *claimView) mergeLines(limit int, plan *claimPlan) error {
 		first := m.streams[0]
 		first.share.Jobs++
 		if first.buffer = first.buffer[1:]; len(first.buffer) == 0 {
-			if err := first.fill(v.session, m.chunk); err != nil {
+			if err := first.fill(v.read, m.chunk); err != nil {
 				return err
 			}
 		}
@@ -47,7 +44,7 @@ func (v *claimView) mergeLines(limit int, plan *claimPlan) error {
 	}
 	for _, s := range all {
 		if s.share.Jobs > 0 {
-			plan.addShares([]lane.Share{s.share})
+			plan.addShares(s.share)
 		}
 	}
 	return nil
@@ -56,24 +53,22 @@ func (v *claimView) mergeLines(limit int, plan *claimPlan) error {
 // A stream is the keys of one line in order, read in chunks.
 type stream struct {
 	share     lane.Share
-	last      key // the last key that was read
-	buffer    []key
+	next      keySpan  // where the next chunk begins: behind last
+	last      lane.Key // the last key that was read
+	buffer    []lane.Key
 	exhausted bool
 }
 
 // fill reads the next chunk of keys.
-func (f *stream) fill(s *session, chunk int) error {
+func (f *stream) fill(r claimReader, chunk int) (err error) {
 	if f.exhausted {
 		return nil
 	}
-	f.buffer = f.buffer[:0]
-	err := s.rows("peek", []any{f.share.Line, f.last.priority, f.last.job, math.MaxInt16, chunk}, func(st *sqlite.Stmt) error {
-		id := columnID(st, 1)
-		f.buffer = append(f.buffer, key{st.ColumnInt64(0), bytes.Clone(id[:])})
-		return nil
-	})
+	f.next.limit = chunk
+	f.buffer, err = r.keys(f.buffer[:0], f.next)
 	if f.exhausted = len(f.buffer) < chunk; len(f.buffer) > 0 {
 		f.last = f.buffer[len(f.buffer)-1]
+		f.next.from, f.next.after = int64(f.last.Priority), f.last.Job[:]
 	}
 	return err
 }
@@ -86,7 +81,7 @@ type streamHeap struct {
 
 func (m *streamHeap) Len() int { return len(m.streams) }
 func (m *streamHeap) Less(i, j int) bool {
-	return m.streams[i].buffer[0].compare(m.streams[j].buffer[0]) < 0
+	return m.streams[i].buffer[0].Compare(m.streams[j].buffer[0]) < 0
 }
 func (m *streamHeap) Swap(i, j int) { m.streams[i], m.streams[j] = m.streams[j], m.streams[i] }
 func (m *streamHeap) Push(x any)    { m.streams = append(m.streams, x.(*stream)) }

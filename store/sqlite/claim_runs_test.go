@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // claimAll claims everything in a queue. It ends before the sixteenth claim, which shares between priorities.
@@ -53,7 +54,7 @@ func checkOrder(t *testing.T, all []store.Lease) {
 			}
 		}
 		for kind, jobs := range overtaken {
-			if jobs > runLength {
+			if jobs > lane.RunLength {
 				t.Fatalf("%s: %d younger jobs of %s were claimed before %v", l.Kind, jobs, kind, l.ID)
 			}
 		}
@@ -84,7 +85,7 @@ func TestJobsOfManyKindsAreClaimedByPriorityAndInShortRuns(t *testing.T) {
 func TestAClaimOfManyKindsIsFullWhenEnoughWaits(t *testing.T) {
 	db, _, _ := openCounted(t)
 	db.mustEnqueue(t, 3000, func(i int) holdfast.Draft {
-		return holdfast.Draft{Kind: fmt.Sprint("kind", i%(manyLines+4)), Priority: int16(i % 2)}
+		return holdfast.Draft{Kind: fmt.Sprint("kind", i%(lane.FewLines+4)), Priority: int16(i % 2)}
 	})
 	for i := range 6 {
 		if got := db.mustClaim(t, 500, "default"); len(got) != 500 {

@@ -3,25 +3,14 @@ package sqlite
 import (
 	"maps"
 	"slices"
-	"strconv"
-
-	"zombiezen.com/go/sqlite"
 
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A line is the ready jobs of a lane: its first attempts or, under the negative of the lane's number, its retries.
-type line struct {
-	number int64
-	lane   *lane.Lane
-}
-
-func (l line) retries() bool { return l.number < 0 }
-
-// A claimView is what one claim reads of lanes and holds on one connection, within one transaction.
+// A claimView is what one claim sees of holds, lanes and lines on one connection, within one transaction.
 type claimView struct {
-	*session
+	read     claimReader
 	now      int64
 	lanes    *laneCache
 	scope    *lane.Scope
@@ -36,21 +25,17 @@ type claimView struct {
 	kinds            map[string]string // the dependency of each kind; nil: not needed
 	valves           *lane.Valves      // the holds in force, before processing jobs are counted
 	lines            []line            // not empty, and not closed by a hold
-	cache            *lineCache        // the same lines by owner, if there are many
+	open             *openLines        // the same lines by owner, if there are many
 }
 
 // readHolds reads the holds and the edit counter and, if a dependency is held, which kinds depend on what.
 func (v *claimView) readHolds() (err error) {
-	if v.holds, v.edits, err = readHolds(v.session); err != nil {
+	if v.holds, v.edits, err = v.read.holds(); err != nil {
 		return err
 	}
 	v.valves = v.newValves()
 	if slices.ContainsFunc(v.holds, func(h holdRow) bool { return h.scope == "dependency" && h.inForce(v.now) }) {
-		v.kinds = map[string]string{}
-		err = v.rows("kind_read", nil, func(st *sqlite.Stmt) error {
-			v.kinds[st.ColumnText(0)] = st.ColumnText(1)
-			return nil
-		})
+		v.kinds, err = v.read.kinds()
 	}
 	return err
 }
@@ -68,17 +53,32 @@ func (v *claimView) newValves() *lane.Valves {
 	return valves
 }
 
+// valvesWith returns new valves that have counted the processing jobs.
+func (v *claimView) valvesWith(live map[int64]int) *lane.Valves {
+	valves := v.newValves()
+	for number, jobs := range live {
+		if l := v.lane(max(number, -number)); l != nil {
+			valves.Live(l, number < 0, jobs)
+		}
+	}
+	return valves
+}
+
 // lane returns a lane as the holds see it: with the dependency of its kind, unless its jobs name their own.
 func (v *claimView) lane(id int64) *lane.Lane {
 	l := v.uncommittedLanes[id]
 	if l == nil {
 		l = v.lanes.lane(id)
 	}
-	if l == nil || l.Dependency != "" || v.kinds[l.Kind] == "" {
+	if l == nil {
+		return nil
+	}
+	dependency := lane.Dependency(l.Dependency, l.Kind, v.kinds)
+	if dependency == l.Dependency {
 		return l
 	}
 	resolved := *l
-	resolved.Dependency = v.kinds[l.Kind]
+	resolved.Dependency = dependency
 	return &resolved
 }
 
@@ -104,10 +104,7 @@ func (v *claimView) findLines(many int) (all []int64, n int, err error) {
 		}
 		many = len(all)
 	}
-	return nil, many, v.rows("probe_lines", []any{lineNumbers(own)}, func(st *sqlite.Stmt) error {
-		v.addLine(st.ColumnInt64(0))
-		return nil
-	})
+	return nil, many, v.read.linesOf(own, v.addLine)
 }
 
 // ownLanes returns the lanes in the view's scope, without those whose lines are all closed.
@@ -124,12 +121,7 @@ func (v *claimView) ownLanes() []*lane.Lane {
 
 // walkLines returns up to most non-empty lines. If these are all, it adds them to the view.
 func (v *claimView) walkLines(most int) (all []int64, err error) {
-	all = []int64{}
-	err = v.rows("find_lines", []any{most}, func(st *sqlite.Stmt) error {
-		all = append(all, st.ColumnInt64(0))
-		return nil
-	})
-	if err != nil || len(all) == most {
+	if all, err = v.read.lines(most); err != nil || len(all) == most {
 		return all, err
 	}
 	for _, number := range all {
@@ -150,9 +142,9 @@ func (v *claimView) addLine(number int64) {
 // stay with the view: the transaction may still be rolled back.
 func (v *claimView) loadLanes() error {
 	if !v.onWriter {
-		return v.lanes.load(v.session)
+		return v.lanes.load(v.read.session)
 	}
-	beyond, err := v.lanes.newer(v.session)
+	beyond, err := v.lanes.newer(v.read.session)
 	for i := range beyond {
 		if v.lanes.lane(beyond[i].ID) != nil {
 			continue
@@ -165,39 +157,54 @@ func (v *claimView) loadLanes() error {
 	return err
 }
 
-// lineNumbers returns the numbers of the lanes' lines as a JSON list.
-func lineNumbers(of []*lane.Lane) string {
-	list := append(make([]byte, 0, 16*len(of)), '[')
-	for i, l := range of {
-		for j, number := range l.Lines() {
-			if i+j > 0 {
-				list = append(list, ',')
-			}
-			list = strconv.AppendInt(list, number, 10)
+// needsTurns reports whether the order of keys alone does not decide: several owners share, or a hold lets only some
+// jobs through.
+func (v *claimView) needsTurns() bool { return !v.singleOwner() || v.valves.Selective(v.anyLine) }
+
+// anyLine reports whether a line of the view satisfies a condition.
+func (v *claimView) anyLine(such func(l *lane.Lane, retries bool) bool) bool {
+	return slices.ContainsFunc(v.lines, func(l line) bool { return such(l.lane, l.retries()) })
+}
+
+// countsLive reports whether a hold in force limits how many jobs are processing, among the lines of the view.
+func (v *claimView) countsLive() bool {
+	return slices.ContainsFunc(v.holds, func(h holdRow) bool { return h.atMost > 0 && h.inForce(v.now) }) && v.anyLine(v.valves.Capped)
+}
+
+// singleOwner reports whether all lines belong to one owner.
+func (v *claimView) singleOwner() bool {
+	return !slices.ContainsFunc(v.lines, func(l line) bool { return l.lane.Owner != v.lines[0].lane.Owner })
+}
+
+// owners returns the owners of the lines.
+func (v *claimView) owners() (names []string) {
+	if v.open != nil {
+		return v.open.owners
+	}
+	met := map[string]bool{}
+	for _, l := range v.lines {
+		if !met[l.lane.Owner] {
+			met[l.lane.Owner] = true
+			names = append(names, l.lane.Owner)
 		}
 	}
-	return string(append(list, ']'))
+	return names
 }
 
-// peek reads the first keys of a line between two priorities.
-func (v *claimView) peek(l line, from, to int64, depth int) (keys []lane.Key, err error) {
-	return v.peekAfter(l, from, nil, to, depth)
-}
-
-// peekAfter reads the first keys of a line that follow the job after in priority from, up to priority to.
-func (v *claimView) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
-	err = v.rows("peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
-		keys = append(keys, lane.Key{Priority: int16(st.ColumnInt64(0)), Job: columnID(st, 1)})
-		return nil
-	})
-	return keys, err
-}
-
-// priorities returns the priorities that have jobs in a line, lowest number first.
-func (v *claimView) priorities(l line) (all []int16, err error) {
-	err = v.rows("find_priorities", []any{l.number}, func(st *sqlite.Stmt) error {
-		all = append(all, int16(st.ColumnInt64(0)))
-		return nil
-	})
-	return all, err
+// linesOf returns the lines of these owners.
+func (v *claimView) linesOf(turn map[string]bool) (lines []line) {
+	if v.open == nil {
+		for _, l := range v.lines {
+			if turn[l.lane.Owner] {
+				lines = append(lines, l)
+			}
+		}
+		return lines
+	}
+	for _, owner := range v.open.owners {
+		if turn[owner] {
+			lines = append(lines, v.open.byOwner[owner]...)
+		}
+	}
+	return lines
 }

@@ -19,11 +19,11 @@ CREATE TEMP TABLE numbers (n INTEGER PRIMARY KEY, id BLOB);
 WITH RECURSIVE c (n) AS (SELECT %[1]d UNION ALL SELECT n + 1 FROM c WHERE n < %[2]d) INSERT INTO numbers SELECT n, unhex(printf('%%032x', n)) FROM c;
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, args)
 	SELECT id, 1 + n %% 5, 'kind', 'queue-' || (1 + n %% 5), 0, 1, '{"to":"ada@example.org","template":"welcome"}' FROM numbers;
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation)
 	SELECT 1 + n %% 5, 0, id, 0, 0, 0, 0, 1 FROM numbers WHERE n %% 3 = 0;
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation)
 	SELECT 4000000000000000 + n, id, 0, 0, 0, 0, 1 FROM numbers WHERE n %% 3 = 1;
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, code)
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, code)
 	SELECT id, 1, 0, 0, 0, 1, 1, 2, CASE WHEN n %% 2 = 0 THEN 'failed' ELSE 'complete' END, CASE WHEN n %% 2 = 0 THEN 'BROKEN' END FROM numbers WHERE n %% 3 = 2;
 DROP TABLE numbers;
 COMMIT`

@@ -93,9 +93,9 @@ func (t *tx) putBack(job jobState, now holdfast.Job, revised rule.Revision, e *s
 	case job.waiting:
 		_, err = t.exec("wait_for_members", due, e.Job, job.token, job.generation)
 	case ready:
-		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, dueUnlessCreated(due, job.created))
+		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.releases, job.generation, dueUnlessCreated(due, job.created))
 	default:
-		_, err = t.exec("return_to_later", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
+		_, err = t.exec("return_to_later", e.Job, job.token, job.failures, job.crashes, job.releases, job.generation, due)
 	}
 	return err
 }

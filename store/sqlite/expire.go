@@ -31,7 +31,7 @@ func expire(t *tx, c store.Claim) (leases []store.Lease, err error) {
 	batch := &batch{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
 	err = t.rows("find_expired", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
 		batch.members = append(batch.members, member{job: columnID(st, 1), token: st.ColumnInt(2) + 1, failures: st.ColumnInt(3), crashes: st.ColumnInt(4),
-			interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)})
+			releases: st.ColumnInt(5), generation: st.ColumnInt(6)})
 		return nil
 	})
 	if err != nil || len(batch.members) == 0 {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 
@@ -35,7 +34,7 @@ func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
 }
 
 // CreateGroup creates the group in the caller's transaction.
-func (b *txEnqueuer) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+func (b *txStore) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err == nil {
 		err = b.inSavepoint(ctx, func(to *callerTx) error { return gather(to, b.store.now().UnixMicro(), &made) })
@@ -47,16 +46,16 @@ func (b *txEnqueuer) CreateGroup(ctx context.Context, g holdfast.Group) (holdfas
 }
 
 // SealGroup seals the group if and when the caller's transaction commits.
-func (b *txEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
+func (b *txStore) SealGroup(ctx context.Context, group holdfast.ID) error {
 	return b.inSavepoint(ctx, func(to *callerTx) error { return seal(to, b.store.now().UnixMicro(), group) })
 }
 
 // inSavepoint runs act in a savepoint of the caller's transaction, all or nothing. After a refusal the transaction can
 // still be used.
-func (b *txEnqueuer) inSavepoint(ctx context.Context, act func(*callerTx) error) error {
-	tx, ok := b.tx.(*sql.Tx)
-	if !ok || tx == nil {
-		return invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
+func (b *txStore) inSavepoint(ctx context.Context, act func(*callerTx) error) error {
+	tx, err := b.callerTx()
+	if err != nil {
+		return err
 	}
 	to := &callerTx{ctx: ctx, tx: tx}
 	if _, err := to.exec("savepoint"); err != nil {
@@ -85,7 +84,7 @@ func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 	return g, nil
 }
 
-// gather writes the group, and a listener for the ends of its members, which Conclude reads from the feed.
+// gather writes the group, and a listener for the ends of its members, which AdvanceGroups reads from the feed.
 func gather(to executor, now int64, g *holdfast.Group) error {
 	if !g.Parent.IsZero() {
 		if err := checkOpen(to, g.Parent); err != nil {
@@ -164,7 +163,7 @@ func (s *session) group(id holdfast.ID) (g groupRow, found bool, err error) {
 	var state string
 	found, err = s.one("group_find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.flags, &g.liveCursor, &g.Quorum, &g.Parent, &g.Owner, &g.then)
 	if g.State = holdfast.GroupState(state); len(g.liveCursor) == 0 {
-		g.liveCursor = highestKey.job
+		g.liveCursor = highestID
 	}
 	return g, found, err
 }
@@ -184,7 +183,7 @@ func (t *tx) addGroupEvent(i store.Intervention, group holdfast.ID, name string,
 	return t.addEvent(&store.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
 }
 
-// CancelGroup seals a group and has its members cancelled by later steps of Conclude.
+// CancelGroup seals a group and has its members cancelled by later steps of AdvanceGroups.
 func (s *Store) CancelGroup(ctx context.Context, i store.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err

@@ -124,19 +124,6 @@ func (t *tx) findHold(h store.Hold) (before holdRow, there bool, err error) {
 	return before, there, err
 }
 
-// readHolds reads all holds and the edit counter. A claim plan is valid only while both are unchanged.
-func readHolds(s *session) (all []holdRow, edits int64, err error) {
-	err = s.rows("hold_read", nil, func(st *sqlite.Stmt) error {
-		if edits = st.ColumnInt64(0); st.ColumnIsNull(1) {
-			return nil
-		}
-		all = append(all, holdRow{scope: st.ColumnText(1), name: st.ColumnText(2), source: st.ColumnText(3), retries: st.ColumnInt(4) != 0, atMost: st.ColumnInt(5),
-			rated: !st.ColumnIsNull(6), perSecond: st.ColumnFloat(6), burst: st.ColumnFloat(7), level: st.ColumnFloat(8), levelAt: st.ColumnInt64(9), until: st.ColumnInt64(10)})
-		return nil
-	})
-	return all, edits, err
-}
-
 func (h *holdRow) inForce(now int64) bool { return h.until == 0 || h.until > now }
 
 func (h *holdRow) levelNow(now int64) float64 {

@@ -161,7 +161,7 @@ func TestAStoreThatLivesLongCountsAsOneThatWasJustOpened(t *testing.T) {
 		t.Fatalf("forgot %d, error %v", forgotten, err)
 	}
 	c.pass(time.Hour)
-	c.agree("an hour after tallies were forgotten")
+	c.agree("an hour after counts were deleted")
 	c.pass(8 * 24 * time.Hour)
 	c.agree("after a week of nothing")
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// In returns an enqueuer for the application's own *sql.Tx on the same file: the jobs exist if and when that
+// In returns the store as the application's own *sql.Tx on the same file sees it: the jobs exist if and when that
 // transaction commits. Open the handle with [DSN] and the pure-Go driver (modernc.org/sqlite): two different builds of
 // SQLite in one process release each other's file locks. The first Enqueue refuses a transaction of another type.
-func (s *Store) In(tx any) holdfast.Enqueuer {
-	return &txEnqueuer{store: s, tx: tx}
+func (s *Store) In(tx any) store.Tx {
+	return &txStore{store: s, tx: tx}
 }
 
-// A txEnqueuer enqueues in the application's transaction.
-type txEnqueuer struct {
+// A txStore enqueues in the application's transaction.
+type txStore struct {
 	store *Store
 	tx    any
 }
 
 // Enqueue adds the drafts to the application's transaction, all or none. After a refusal the transaction can still be
 // used.
-func (b *txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (b *txStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	prepared, err := prepareAll(drafts, rule.Drafts)
 	if err == nil {
 		err = b.store.space.check()

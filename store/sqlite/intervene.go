@@ -32,7 +32,7 @@ type jobState struct {
 // rule returns the job as the rules see it that decide whether a person may change it.
 func (s *jobState) rule() rule.Job {
 	j := rule.Job{ID: s.job, State: s.state, Ready: s.place == "ready", Waits: s.waiting, Discarded: s.discarded,
-		Tried: s.failures+s.crashes+s.interrupts > 0}
+		Tried: s.failures+s.crashes+s.releases > 0}
 	if s.expireAt != 0 {
 		j.ExpireAt = instant(s.expireAt)
 	}
@@ -54,12 +54,12 @@ func (t *tx) findJob(i store.Intervention) (job jobState, err error) {
 		return job, rule.NoJob(i.Job)
 	}
 	var state string
-	_, err = t.one("find_job_place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
+	_, err = t.one("find_job_place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.releases,
 		&job.generation, &state, &job.discarded, &job.waiting, &job.due)
 	if job.state = holdfast.State(state); err != nil || job.state == holdfast.Queued {
 		return job, err
 	}
-	leases, err := t.readBatches("find_leases_of_job", i.Job)
+	leases, err := t.readBatches("find_batches_of_job", i.Job)
 	for _, l := range leases {
 		if m := l.find(i.Job); m != nil {
 			job.member, job.batch, job.place, job.state = *m, l, "leased", holdfast.Processing
@@ -86,14 +86,14 @@ func (t *tx) addJobChange(i store.Intervention, name string, token, generation i
 }
 
 // countAhead counts the ready jobs of a queue that come before a key in the order of claims, up to a thousand.
-func (t *tx) countAhead(queue string, k key) (total int, err error) {
-	v := &claimView{session: t.session, now: t.now, lanes: t.lanes, scope: &lane.Scope{Queues: []string{queue}}, onWriter: true}
+func (t *tx) countAhead(queue string, k lane.Key) (total int, err error) {
+	v := &claimView{read: claimReader{t.session}, now: t.now, lanes: t.lanes, scope: &lane.Scope{Queues: []string{queue}}, onWriter: true}
 	if _, _, err := v.findLines(math.MaxInt); err != nil { // probes the lines of this queue: other queues may have many
 		return 0, err
 	}
 	for i := 0; i < len(v.lines) && total < 1000; i++ {
 		var n int
-		if _, err := t.one("count_ahead", []any{v.lines[i].number, k.priority, k.job}, &n); err != nil {
+		if _, err := t.one("count_ahead", []any{v.lines[i].number, int64(k.Priority), k.Job}, &n); err != nil {
 			return 0, err
 		}
 		total += n

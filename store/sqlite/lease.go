@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
+// A batch is the jobs that were claimed together, as their row in holdfast_batch describes them in this transaction.
 type batch struct {
 	id           holdfast.ID
 	worker, lost string // the worker that has the batch; the worker that lost it before, or empty
@@ -22,11 +22,11 @@ type batch struct {
 
 // A member is a job of a batch, with the counters that the batch row carries for it.
 type member struct {
-	job                                              holdfast.ID
-	token, failures, crashes, interrupts, generation int
-	started                                          bool
-	removed                                          bool  // removed from the batch in this call
-	began                                            int64 // when the attempt started that ended in this call
+	job                                            holdfast.ID
+	token, failures, crashes, releases, generation int
+	started                                        bool
+	removed                                        bool  // removed from the batch in this call
+	began                                          int64 // when the attempt started that ended in this call
 }
 
 // attemptWorker returns the worker that made the attempt: for a reclaimed batch the lost worker.
@@ -68,7 +68,7 @@ func (t *tx) batch(id holdfast.ID) (*batch, error) {
 	if l := t.batches[id]; l != nil {
 		return l, nil
 	}
-	found, err := t.readBatches("lease_find", id)
+	found, err := t.readBatches("batch_find", id)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func readMembers(jobs []byte, text string) []member {
 	for i := range members {
 		m, started := &members[i], 0
 		copy(m.job[:], jobs[i*len(m.job):])
-		for _, into := range []*int{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation, &started} {
+		for _, into := range []*int{&m.token, &m.failures, &m.crashes, &m.releases, &m.generation, &started} {
 			for text != "" && (text[0] < '0' || text[0] > '9') {
 				text = text[1:]
 			}
@@ -136,7 +136,7 @@ func (b *batch) columns() (jobs []byte, text string) {
 		}
 		jobs = append(jobs, m.job[:]...)
 		separator := byte('[')
-		for _, n := range [...]int{m.token, m.failures, m.crashes, m.interrupts, m.generation, started} {
+		for _, n := range [...]int{m.token, m.failures, m.crashes, m.releases, m.generation, started} {
 			list = strconv.AppendInt(append(list, separator), int64(n), 10)
 			separator = ','
 		}
@@ -157,16 +157,16 @@ func (t *tx) insertBatch(l *batch) error {
 		}
 	}
 	jobs, members := l.columns()
-	_, err := t.exec("lease_add", l.id, l.worker, nullIfEmpty(l.lost), l.claimed, l.expires, jobs, members)
+	_, err := t.exec("batch_add", l.id, l.worker, nullIfEmpty(l.lost), l.claimed, l.expires, jobs, members)
 	return err
 }
 
 // saveBatch writes the remaining members of a batch. The row is deleted with the last member.
 func (t *tx) saveBatch(l *batch) (err error) {
 	if jobs, members := l.columns(); len(jobs) > 0 {
-		_, err = t.exec("lease_update", l.id, jobs, members)
+		_, err = t.exec("batch_update", l.id, jobs, members)
 	} else {
-		_, err = t.exec("lease_drop", l.id)
+		_, err = t.exec("batch_drop", l.id)
 	}
 	return err
 }

@@ -5,12 +5,12 @@
 // each of them pays for. Several processes may share the file: each has its own writer, and the writers take turns at
 // SQLite's write lock.
 //
-// Claims, conclusions and purges read on connections beside the writer and pass what they found to the writer as a
+// Claims, steps of AdvanceGroups and purges read on connections beside the writer and pass what they found to the writer as a
 // proposal. The writer compares the proposal with the rows in its own transaction and acts only on what is unchanged.
 //
 // The facts of a job (kind, queue, arguments and so on) are written once, in holdfast_job. One narrow row says where
 // the job is and carries its counters: a row of holdfast_ready (claimable), a row of holdfast_later (waits for its
-// time, behind a held tag, or for members of its group), a member of a batch in holdfast_lease (processing), or a row
+// time, behind a held tag, or for members of its group), a member of a batch in holdfast_batch (processing), or a row
 // of holdfast_finished (ended).
 package sqlite
 
@@ -38,6 +38,8 @@ const minSQLite = 3_051_003
 type Config struct {
 	Path  string           // the file; Open creates it if it does not exist, but not its directory
 	Clock func() time.Time // the store's clock; nil means time.Now
+	// NoMigrate makes Open refuse a file that does not exist or whose tables are of an older version, instead of creating and migrating it.
+	NoMigrate bool
 	// MinFree is how many bytes of its file system the store leaves free. With less, the store refuses new jobs; the
 	// jobs that it has can still run. Zero means 64 MiB, a negative value means no limit.
 	MinFree int64
@@ -58,8 +60,8 @@ type Store struct {
 	planner *claimPlanner
 	space   *diskSpace
 
-	concludeMu     sync.Mutex
-	concludeCursor holdfast.ID // the last flagged group that Conclude has read; zero when the next step begins at the first
+	advanceMu     sync.Mutex
+	advanceCursor holdfast.ID // the last flagged group that AdvanceGroups has read; zero when the next step begins at the first
 
 	closeOnce sync.Once
 	closeErr  error
@@ -79,12 +81,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
+	if _, err := os.Stat(cfg.Path); cfg.NoMigrate && errors.Is(err, fs.ErrNotExist) {
+		return nil, unavailable("there is no database file of that name: check the path", err)
+	}
 	first, err := openFirst(ctx, cfg)
 	if err != nil {
 		return nil, explain(err)
 	}
 	known := newLaneCache()
-	s := &Store{clock: cfg.Clock, planner: &claimPlanner{lanes: known}, waker: newWaker(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
+	s := &Store{clock: cfg.Clock, planner: newClaimPlanner(known), waker: newWaker(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
 	s.space = newDiskSpace(cfg)
 	s.writer = newWriter(cfg, s.waker, known, first)
 	s.waker.onFirstWaiter = s.writer.signal
@@ -155,18 +160,21 @@ func createFile(path string) error {
 // openFirst opens the first connection and prepares the file for all others: it checks the file for damage, turns on
 // the write-ahead log, migrates the schema and checks that the file can be written.
 func openFirst(ctx context.Context, cfg Config) (*session, error) {
-	if err := createFile(cfg.Path); err != nil {
+	flags, prepare := sqlite.OpenReadWrite|sqlite.OpenCreate, []func(*session) error{checkDamage, enableWAL, migrate, checkWritable}
+	if cfg.NoMigrate {
+		flags, prepare = sqlite.OpenReadWrite, []func(*session) error{checkDamage, checkCurrent, enableWAL, checkWritable}
+	} else if err := createFile(cfg.Path); err != nil {
 		return nil, err
 	}
 	var first *session
 	err := retryWhileBusy(ctx, func() (err error) {
-		first, err = connect(cfg, sqlite.OpenReadWrite|sqlite.OpenCreate)
+		first, err = connect(cfg, flags)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(*session) error{checkDamage, enableWAL, migrate, checkWritable} {
+	for _, step := range prepare {
 		if err := retryWhileBusy(ctx, func() error { return step(first) }); err != nil {
 			_ = first.close()
 			return nil, err

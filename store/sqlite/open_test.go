@@ -104,6 +104,11 @@ func TestEveryRefusalToOpenIsOneLineThatSaysWhatToDo(t *testing.T) {
 			run(t, raw(t, path), "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
 			return path
 		}},
+		"from before the first release": {holdfast.ErrUnavailable, "written by a build from before the first release (schema 4, the oldest that can be upgraded is ", func(t *testing.T) string {
+			path := written(t)
+			run(t, raw(t, path), "UPDATE holdfast_migration SET version = 4")
+			return path
+		}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,30 +25,30 @@ var plans = storetest.Plans{
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
 
-		"read_weights":      "record(room)",
+		"read_weights":      "record(namespace)",
 		"find_lines":        "ready(lane)",
 		"probe_lines":       "ready(lane)",
 		"find_priorities":   "ready(lane)",
-		"read_live_members": "lease(all)",
+		"read_live_members": "batch(all)",
 		"find_job_lanes":    "job(id)",
 		"set_aside":         "ready(lane,priority,job) job(id)",
 
 		"peek":               "ready(lane,priority,job) job(id)",
 		"read_ready_rows":    "ready(lane)",
-		"read_facts":         "job(id) carry(job)",
-		"read_ready_jobs":    "ready(lane,priority,job) job(id) carry(job)",
+		"read_facts":         "job(id) progress(job)",
+		"read_ready_jobs":    "ready(lane,priority,job) job(id) progress(job)",
 		"read_ready_range":   "ready(lane,priority,job)",
 		"delete_ready_range": "ready(lane,priority,job)",
-		"job_facts":          "job(id) carry(job)",
+		"job_facts":          "job(id) progress(job)",
 
-		"lease_add":          "",
-		"lease_find":         "lease(id)",
-		"lease_update":       "lease(id)",
-		"lease_drop":         "lease(id)",
-		"find_leases_of_job": "lease(all)",
-		"lease_expired":      "lease(all) sorted",
-		"lease_renew":        "lease(id)",
-		"cancel_list":        "cancel(all)",
+		"batch_add":           "",
+		"batch_find":          "batch(id)",
+		"batch_update":        "batch(id)",
+		"batch_drop":          "batch(id)",
+		"find_batches_of_job": "batch(all)",
+		"batch_expired":       "batch(all) sorted",
+		"batch_renew":         "batch(id)",
+		"cancel_list":         "cancel(all)",
 
 		"finish_complete": "", "finish": "", "attempt_add": "", "return_to_later": "", "save_progress": "", "save_checkpoint": "",
 		"check_settle_needs":    "cancel(first) unique(first)",
@@ -86,9 +86,9 @@ var plans = storetest.Plans{
 		"delete_later": "later(job)",
 
 		"set_generation_start": "", "job_event_add": "", "subject_event_add": "", "cancel_add": "", "insert_record": "", "record_redrive": "",
-		"find_record":         "record(room,name)",
-		"update_record":       "record(room,name)",
-		"delete_record":       "record(room,name)",
+		"find_record":         "record(namespace,name)",
+		"update_record":       "record(namespace,name)",
+		"delete_record":       "record(namespace,name)",
 		"hold_read":           "feed(rowid)",
 		"read_token_floor":    "feed(rowid)",
 		"raise_token_floor":   "feed(rowid)",
@@ -126,8 +126,8 @@ var plans = storetest.Plans{
 		"find_old_events":     "event(link) feed(rowid)",
 		"find_last_mark":      "event(subject)",
 		"delete_events":       "event(link)",
-		"delete_error_counts": "error_tally(fingerprint,step,kind,queue,dependency,version)",
-		"delete_trend_counts": "tally(step)",
+		"delete_error_counts": "error_count(fingerprint,step,kind,queue,dependency,version)",
+		"delete_trend_counts": "trend(step)",
 		"delete_tombstones":   "tombstone(job) tombstone(purged_at)",
 
 		"find_group_state":         "group(id)",
@@ -152,11 +152,11 @@ var plans = storetest.Plans{
 		"find_followers":           "after(upstream) later(job)",
 		"find_waiting_members":     "job(group_id) later(job)",
 		"clear_group_wait":         "later(job)",
-		"conclude_pages":           "outbox(rowid)",
+		"advance_pages":            "outbox(rowid)",
 		"find_ended_members":       "job(id)",
 		"find_flagged_groups":      "group(id)",
 		"find_expired_groups":      "group(expire_at)",
-		"advance_concluded":        "feed(rowid)",
+		"set_advanced":             "feed(rowid)",
 
 		"find_purgeable":    "finished(job) job(id) group(id) artifact(job)",
 		"recheck_purgeable": "finished(job) job(id) group(id) artifact(job)",
@@ -165,8 +165,8 @@ var plans = storetest.Plans{
 		"purge_unique":      "unique(owner,kind,key) job(id)",
 		"purge_expiry":      "expiry(expire_at,job) job(id)",
 		"purge_attempts":    "attempt(job)",
-		"purge_late":        "late(job)",
-		"purge_carry":       "carry(job)",
+		"purge_late":        "late_settlement(job)",
+		"purge_carry":       "progress(job)",
 		"purge_cancel":      "cancel(job)",
 		"purge_upstreams":   "after(job)",
 		"purge_waiters":     "after(upstream)",
@@ -175,23 +175,23 @@ var plans = storetest.Plans{
 		"purge_jobs":        "job(id)",
 
 		"inspect_holds": "", "inspect_workers": "", "inspect_kinds": "",
-		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job) sorted",
-		"inspect_records":        "record(room)",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) progress(job) attempt(job) sorted",
+		"inspect_records":        "record(namespace)",
 		"inspect_subject_events": "event(subject)",
 		"inspect_attempts":       "attempt(job)",
-		"inspect_late_results":   "late(job) sorted",
+		"inspect_late_results":   "late_settlement(job) sorted",
 		"inspect_job_events":     "event(job)",
 		"inspect_ahead":          "job(id) ready(lane,priority,job)",
-		"inspect_trends":         "tally(step) sorted",
+		"inspect_trends":         "trend(step) sorted",
 
 		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
 		"inspect_segments_of_lines": "ready(lane)",
 		"inspect_line_counts":       "ready(lane)",
 		"inspect_queues":            "",
-		"inspect_depths":            "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect_depths":            "later(due_at) job(id) leased(all) batch(all) finished(job) sorted",
 		"inspect_failed_codes":      "finished(code)",
-		"inspect_error_trends":      "error_tally(fingerprint,step) sorted",
-		"inspect_error_hours":       "error_tally(fingerprint,step) sorted",
+		"inspect_error_trends":      "error_count(fingerprint,step) sorted",
+		"inspect_error_hours":       "error_count(fingerprint,step) sorted",
 		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect_upstreams":     "after(job)",
@@ -221,13 +221,13 @@ var plans = storetest.Plans{
 		"inspect_purge_counts":  "as few rows as there are rules, kinds, states and codes",
 		"inspect_newest_job":    "it reads one row, from the end of the key",
 
-		"inspect_experience":     "it summarises everything within a duration, on request",
+		"inspect_retry_stats":    "it summarises everything within a duration, on request",
 		"inspect_first_attempts": "it summarises everything within a duration, on request",
 	},
 }
 
 // SQLite plans by its statistics: those of empty tables, none, or current ones.
-func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
+func TestEveryStatementFindsItsRowsByKeyInALargeStore(t *testing.T) {
 	path := written(t)
 	f := &full{t, raw(t, path)}
 	f.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -100000")
@@ -248,7 +248,7 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	t.Run("and reads little", func(t *testing.T) { readLittle(t, path, texts) })
 }
 
-// full is a file with a million rows in every table that grows.
+// full is a file with manyRows in every table that grows.
 type full struct {
 	testing.TB
 	conn *zombiezen.Conn

@@ -25,7 +25,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error
 // promote moves due rows from holdfast_later to holdfast_ready. The range ends at the limit's last key, so both
 // statements move the same rows.
 func promote(t *tx, limit int) (int, error) {
-	due, last := t.now, highestKey.job
+	due, last := t.now, highestID
 	if _, err := t.one("find_promote_bound", []any{t.now, limit - 1}, &due, &last); err != nil {
 		return 0, err
 	}
@@ -46,7 +46,7 @@ func (t *tx) promoteSetAside(limit int) (promoted int, err error) {
 		if free, err := t.one("find_free_tag", []any{t.now, tag}, &tag); err != nil || !free {
 			return promoted, err
 		}
-		last := highestKey.job
+		last := highestID
 		if _, err := t.one("find_set_aside_bound", []any{tag, limit - promoted - 1}, &last); err != nil {
 			return promoted, err
 		}

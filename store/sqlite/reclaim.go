@@ -26,7 +26,7 @@ func (s *Store) Reclaim(ctx context.Context, c store.Claim) (leases []store.Leas
 
 // reclaim takes over whole batches, until they have c.Limit started jobs or more.
 func reclaim(t *tx, c store.Claim) (leases []store.Lease, err error) {
-	expired, err := t.readBatches("lease_expired", t.now)
+	expired, err := t.readBatches("batch_expired", t.now)
 	if err != nil || len(expired) == 0 {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (b *batch) takeOver(t *tx, c store.Claim, cancelled map[holdfast.ID]bool) (
 
 // leaseOf returns the lease of a member.
 func (b *batch) leaseOf(facts store.Lease, m member, now int64) store.Lease {
-	facts.Token, facts.Failures, facts.Crashes, facts.Releases, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
+	facts.Token, facts.Failures, facts.Crashes, facts.Releases, facts.Generation = m.token, m.failures, m.crashes, m.releases, m.generation
 	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = b.id, b.worker, b.lost, instant(b.expires), instant(now)
 	if m.started {
 		facts.StartedAt = instant(b.claimed)
@@ -109,7 +109,7 @@ func (b *batch) release(t *tx, m member) error {
 	if err := t.recordRelease(m, b, "its worker went silent before it started"); err != nil {
 		return err
 	}
-	_, err := t.exec("return_to_ready", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
+	_, err := t.exec("return_to_ready", m.job, m.token, m.failures, m.crashes, m.releases+1, m.generation, t.now)
 	return err
 }
 

@@ -101,7 +101,7 @@ func (t *tx) applyRevision(job *jobState, revised *rule.Revision) error {
 
 // Redriven counts what has become of the jobs that a redrive took. Ends that are not recorded yet are read beside the
 // writer, which only records them.
-func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally store.RedriveCounts, err error) {
+func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (counts store.RedriveCounts, err error) {
 	ended := map[holdfast.ID]string{}
 	err = s.reader.with(ctx, func(beside *session) error {
 		return beside.rows("find_ended_redriven", []any{redrive}, func(st *sqlite.Stmt) error {
@@ -120,11 +120,11 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally store.
 		})
 	}
 	if err != nil {
-		return tally, explain(err)
+		return counts, explain(err)
 	}
 	err = s.reader.with(ctx, func(beside *session) error {
-		_, err := beside.one("count_redriven", []any{redrive}, &tally.Taken, &tally.InFlight, &tally.Complete, &tally.Failed, &tally.Cancelled, &tally.Discarded)
+		_, err := beside.one("count_redriven", []any{redrive}, &counts.Taken, &counts.InFlight, &counts.Complete, &counts.Failed, &counts.Cancelled, &counts.Discarded)
 		return err
 	})
-	return tally, explain(err)
+	return counts, explain(err)
 }

@@ -36,7 +36,7 @@ func (s *Store) Renew(ctx context.Context, renewals []store.Renewal, lease time.
 
 // renew extends one batch, marks its running jobs as started, and adds its lost and cancelled jobs to renewed.
 func renew(t *tx, r *store.Renewal, lease time.Duration, renewed *store.RenewResult) error {
-	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
+	if _, err := t.exec("batch_renew", r.Batch, t.at(lease)); err != nil {
 		return err
 	}
 	l, err := t.batch(r.Batch)

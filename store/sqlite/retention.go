@@ -155,15 +155,15 @@ func (t *tx) addTombstone(e *purgeableJob) error {
 	return t.addRow("tombstone_add", e.Job, e.Kind, e.Queue, nullIfEmpty(e.Owner), group, nullIfEmpty(string(e.GroupState)), e.State, nullIfEmpty(e.Code), e.FinishedAt, t.now, e.Rule)
 }
 
-// DeleteHistory deletes up to limit entries of a shelf that are older than a duration, oldest first, and returns how many.
-func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
-	if err := rule.Forget(shelf, older, limit); err != nil {
+// DeleteHistory deletes up to limit entries of a history (store.HistoryFeed and so on) that are older than a duration, oldest first, and returns how many.
+func (s *Store) DeleteHistory(ctx context.Context, history string, older time.Duration, limit int) (forgotten int, err error) {
+	if err := rule.DeleteHistory(history, older, limit); err != nil {
 		return 0, err
 	}
 	act := map[string]func(t *tx, before int64, limit int) (int, error){
-		store.HistoryFeed: (*tx).forgetFeed, store.HistoryStories: (*tx).forgetStory,
-		store.HistoryCounts: (*tx).forgetTallies, store.HistoryTombstones: (*tx).forgetTombstones,
-	}[shelf]
+		store.HistoryFeed: (*tx).deleteFeed, store.HistoryStories: (*tx).deleteStory,
+		store.HistoryCounts: (*tx).deleteCounts, store.HistoryTombstones: (*tx).deleteTombstones,
+	}[history]
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		forgotten, err = act(t, t.at(-older), limit)
 		return err
@@ -174,9 +174,9 @@ func (s *Store) DeleteHistory(ctx context.Context, shelf string, older time.Dura
 	return forgotten, nil
 }
 
-// forgetFeed deletes whole pages, up to the first page that is too young, and only pages whose ends Conclude has
+// deleteFeed deletes whole pages, up to the first page that is too young, and only pages whose ends AdvanceGroups has
 // handled.
-func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
+func (t *tx) deleteFeed(before int64, limit int) (pages int, err error) {
 	var last int64
 	err = t.rows("find_old_pages", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
@@ -203,9 +203,9 @@ func ignoreEnough(err error) error {
 	return err
 }
 
-// forgetStory deletes events from the beginning of the chain. It keeps the hash of the last deleted event, so that the
+// deleteStory deletes events from the beginning of the chain. It keeps the hash of the last deleted event, so that the
 // rest of the chain can still be verified, and appends an event that says what was deleted (the mark).
-func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
+func (t *tx) deleteStory(before int64, limit int) (lines int, err error) {
 	var mark rule.Mark
 	err = t.rows("find_old_events", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
@@ -232,14 +232,14 @@ func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 	return mark.Lines, t.addEvent(&line)
 }
 
-func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
+func (t *tx) deleteTombstones(before int64, limit int) (int, error) {
 	return t.exec("delete_tombstones", before, limit)
 }
 
-// forgetTallies deletes counts whose whole step is older. The counts of error groups and those of trends are deleted up
+// deleteCounts deletes counts whose whole step is older. The counts of error groups and those of trends are deleted up
 // to limit each. The result is the larger number, so that it is 0 when both are done.
-func (t *tx) forgetTallies(before int64, limit int) (int, error) {
-	groups, err := t.forgetErrorTallies(before, limit)
+func (t *tx) deleteCounts(before int64, limit int) (int, error) {
+	groups, err := t.deleteErrorCounts(before, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -247,7 +247,7 @@ func (t *tx) forgetTallies(before int64, limit int) (int, error) {
 	return max(groups, trends), err
 }
 
-func (t *tx) forgetErrorTallies(before int64, limit int) (int, error) {
+func (t *tx) deleteErrorCounts(before int64, limit int) (int, error) {
 	var steps [][]any
 	err := t.rows("find_old_error_counts", []any{before - errorCountStep, limit}, func(st *sqlite.Stmt) error {
 		steps = append(steps, []any{st.ColumnText(0), st.ColumnInt64(1), st.ColumnText(2), st.ColumnText(3), st.ColumnText(4), st.ColumnText(5)})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
@@ -46,7 +47,7 @@ func retry(t *tx, i store.Intervention) (int, error) {
 	if err := t.beginGeneration(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
 		return 0, err
 	}
-	return t.countAhead(job.queue, key{int64(job.priority), i.Job[:]})
+	return t.countAhead(job.queue, lane.Key{Priority: int16(job.priority), Job: i.Job})
 }
 
 // beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with

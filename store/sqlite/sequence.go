@@ -57,9 +57,9 @@ func (t *tx) seal(limit int) (int, error) {
 	if err != nil || len(lines) == 0 {
 		return 0, err
 	}
-	var head, purged, concluded, link int64
+	var head, purged, advanced, link int64
 	var hash []byte
-	if _, err := t.one("read_feed", nil, &head, &purged, &concluded, &link, &hash); err != nil {
+	if _, err := t.one("read_feed", nil, &head, &purged, &advanced, &link, &hash); err != nil {
 		return 0, err
 	}
 	for i := range lines {

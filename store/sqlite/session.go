@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -120,6 +121,26 @@ func (s *session) one(name string, args []any, into ...any) (found bool, err err
 	return found, st.Reset()
 }
 
+// idsPerQuery is how many ids a statement with a list of ids has.
+const idsPerQuery = 16
+
+// rowsByID runs a statement with a list of ids, idsPerQuery ids at a time, and calls each for every row. each may be
+// nil if the statement returns no rows.
+func (s *session) rowsByID(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
+	for len(jobs) > 0 {
+		args := make([]any, idsPerQuery)
+		n := min(idsPerQuery, len(jobs))
+		for i := range n {
+			args[i] = jobs[i]
+		}
+		jobs = jobs[n:]
+		if err := s.rows(name, args, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // close finalizes the prepared statements and closes the connection.
 func (s *session) close() error {
 	for _, st := range s.prepared {
@@ -230,6 +251,9 @@ func columnID(st *sqlite.Stmt, i int) (id holdfast.ID) {
 	}
 	return id
 }
+
+// highestID sorts after every id: it is longer.
+var highestID = bytes.Repeat([]byte{0xff}, len(holdfast.ID{})+1)
 
 // columnTime reads an instant. A column that is not an integer, such as NULL, reads as the zero time.
 func columnTime(st *sqlite.Stmt, i int) time.Time {

@@ -111,7 +111,7 @@ func (s *settler) apply(x *store.Settlement, l *batch, m *member) error {
 	case store.ChargeCrash:
 		m.crashes++
 	case store.ChargeRelease:
-		m.interrupts++
+		m.releases++
 	}
 	to, reported := x.To, any(nil)
 	s.overruled = false
@@ -155,7 +155,7 @@ func (s *settler) returnToQueue(x *store.Settlement, m *member) error {
 			return err
 		}
 	}
-	return s.addRow(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
+	return s.addRow(place, &x.Job, x.Token, m.failures, m.crashes, m.releases, m.generation, s.at(x.Delay))
 }
 
 // finish ends the generation of a job, and frees its unique key.
@@ -170,16 +170,16 @@ func (s *settler) finish(x *store.Settlement, l *batch, m *member, to holdfast.S
 	}
 	switch to {
 	case holdfast.Complete:
-		err = s.addRow("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
+		err = s.addRow("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.releases, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
 		var off any // when it was discarded; a benign failure is never a dead letter
 		if x.Failure.Benign {
 			off = s.now
 		}
-		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.releases, m.generation, started, s.now, to, l.worker,
 			clean(x.Failure.Code), nullIfEmpty(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
 	default:
-		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.releases, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
 	}
 	s.emit(string(to), &x.Job, x.Token)
 	if err == nil && s.anyUniques {
@@ -206,7 +206,7 @@ func (s *settler) recordAttempt(x *store.Settlement, l *batch, m *member, to hol
 	if err := s.addRow("attempt_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)), reported)...); err != nil {
 		return err
 	}
-	if to == holdfast.Queued && x.Charge == store.ChargeRelease && m.interrupts > sqltext.KeptReleases {
+	if to == holdfast.Queued && x.Charge == store.ChargeRelease && m.releases > sqltext.KeptReleases {
 		return s.mergeReleases(x)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (s *settler) mergeReleases(x *store.Settlement) error {
 	return err
 }
 
-// emitReturn emits the event of an attempt after which the job is queued again: returned if it was released, retry
+// emitReturn emits the event of an attempt after which the job is queued again: released if it was released, retry
 // otherwise.
 func (t *tx) emitReturn(job *holdfast.ID, token int, charge store.Charge) {
 	name := store.EventRetry

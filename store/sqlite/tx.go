@@ -20,8 +20,8 @@ type tx struct {
 
 	rowBatches *[]rowBatch // rows that are not inserted yet; shared by all calls of the transaction
 	listened   *listenedEvents
-	pages      []page          // events of this call that have a listener
-	trends     sqltext.Tallies // results of the attempts that this call settled, for the trends
+	pages      []page              // events of this call that have a listener
+	trends     sqltext.TrendCounts // results of the attempts that this call settled, for the trends
 }
 
 // at returns the instant d after the call began, in microseconds.

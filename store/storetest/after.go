@@ -15,7 +15,7 @@ var afterLaws = []law{
 		group := s.gather()
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...))
-		s.conclude()
+		s.advanceGroups()
 		s.expectWaiting(next)
 		sorted := slices.Clone(s.job(next).After)
 		slices.SortFunc(sorted, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
@@ -24,10 +24,10 @@ var afterLaws = []law{
 		leases := s.claim(10)
 		same(s, "claimed", ids(leases), first)
 		s.settle(completes(leases[0]), retries(leases[1], 0))
-		s.conclude()
+		s.advanceGroups()
 		s.expectWaiting(next)
 		s.settle(completes(s.claimOne()))
-		s.conclude()
+		s.advanceGroups()
 		job := s.expectState(next, holdfast.Queued)
 		same(s, "waiting, due", []any{job.Waiting, job.DueAt}, []any{false, job.AsOf})
 		same(s, "claimed", s.claimOne().ID, next)
@@ -53,7 +53,7 @@ var afterLaws = []law{
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...))
 		s.settle(fails(s.claimOne(), "BROKEN"))
-		s.conclude()
+		s.advanceGroups()
 		s.expectState(next, holdfast.Cancelled)
 	}},
 	{"when a member is cancelled, the members that wait for it are cancelled", func(s *scene) {
@@ -62,7 +62,7 @@ var afterLaws = []law{
 		second := s.enqueue(in(group), after(first))
 		third := s.enqueue(in(group), after(second))
 		same(s, "cancelled at once", s.cancel(second), holdfast.Cancelled)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "upstream", s.expectState(third, holdfast.Cancelled).Upstream, second)
 		same(s, "upstream of one that a person cancelled", s.job(second).Upstream, holdfast.ID{})
 		s.expectState(first, holdfast.Queued)
@@ -73,7 +73,7 @@ var afterLaws = []law{
 		next := s.enqueue(in(group), after(first...), afterAll)
 		s.seal(group)
 		s.cancel(first[0])
-		s.conclude()
+		s.advanceGroups()
 		s.expectWaiting(next)
 		s.run(first[1])
 		same(s, "ran", s.run(), []holdfast.ID{next})
@@ -112,10 +112,10 @@ var afterLaws = []law{
 		leases := s.claim(10)
 		same(s, "then", ids(leases), []holdfast.ID{b, c})
 		s.settle(completes(leases[0]))
-		s.conclude()
+		s.advanceGroups()
 		s.expectWaiting(d)
 		s.settle(completes(leases[1]))
-		s.conclude()
+		s.advanceGroups()
 		same(s, "at last", s.run(), []holdfast.ID{d})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
@@ -126,7 +126,7 @@ var afterLaws = []law{
 		s.run(first[1])
 		good, bad, worse := s.enqueue(in(group), after(first[0])), s.enqueue(in(group), after(first[0], first[1])), s.enqueue(in(group), after(first[2]))
 		whatever := s.enqueue(in(group), after(first...), afterAll)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "upstream", []holdfast.ID{s.expectState(bad, holdfast.Cancelled).Upstream, s.expectState(worse, holdfast.Cancelled).Upstream}, []holdfast.ID{first[1], first[2]})
 		same(s, "ran", s.run(), []holdfast.ID{good, whatever})
 	}},
@@ -302,7 +302,7 @@ var waitLaws = []law{
 		same(s, "ran", s.run(), []holdfast.ID{last})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"with concurrent settlements and concurrent Conclude calls, each waiting member becomes claimable once", func(s *scene) {
+	{"with concurrent settlements and concurrent AdvanceGroups calls, each waiting member becomes claimable once", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(40, in(group))
 		var next []holdfast.ID
@@ -311,7 +311,7 @@ var waitLaws = []law{
 		}
 		s.seal(group)
 		s.endTogether(10, 4)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "ran", len(s.run()), len(next))
 		same(s, "live", s.group(group).Members.Live(), 0)
 		same(s, "settled", s.group(group).State.Settled(), true)

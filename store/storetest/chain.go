@@ -51,11 +51,11 @@ var chainLaws = []law{
 		old := s.sealEvents()
 		s.Advance(25 * time.Hour)
 		young := s.sealEvents()
-		s.forget(store.HistoryStories, day, 2, 2)
+		s.deleteHistory(store.HistoryStories, day, 2, 2)
 		s.expectHealthy()
-		s.forget(store.HistoryStories, day, 100, 0) // too few events, too soon after the last mark
+		s.deleteHistory(store.HistoryStories, day, 100, 0) // too few events, too soon after the last mark
 		s.Advance(time.Hour)
-		s.forget(store.HistoryStories, day+time.Hour, 100, 1)
+		s.deleteHistory(store.HistoryStories, day+time.Hour, 100, 1)
 		same(s, "events", []int{len(s.history(old[0]).Events), len(s.history(young[0]).Events)}, []int{0, 1})
 		s.expectHealthy()
 		told := s.feed(0)
@@ -100,7 +100,7 @@ var chainLaws = []law{
 			s.sealEvents()
 			if strings.Contains(wipe, "'audit'") {
 				s.Advance(25 * time.Hour)
-				s.forget(store.HistoryStories, day, 3, 3)
+				s.deleteHistory(store.HistoryStories, day, 3, 3)
 			}
 			s.expectHealthy()
 			if !s.corrupt(SQL, holdfast.ID{}, wipe) {

@@ -19,18 +19,10 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-var sequences = flag.Int("holdfast.sequences", 0, "how many random sequences the model check runs on each store; 0 leaves it to the test")
-
 const stepsPerSequence = 30
 
-// Check runs random sequences of all operations on a store and on a model of it, and compares both after every step. The flag -holdfast.sequences
-// overrides the number of sequences.
-func Check(t *testing.T, h Harness, atLeast int) {
-	if *sequences > 0 {
-		atLeast = *sequences
-	}
-	runCheck(t, h.Open(t), atLeast)
-}
+// Check runs so many random sequences of all operations on a store and on a model of it, and compares both after every step.
+func Check(t *testing.T, h Harness, sequences int) { runCheck(t, h.Open(t), sequences) }
 
 // runCheck is Check for any testing.TB, so that the model check itself can be tested.
 func runCheck(t testing.TB, subject *Subject, count int) {
@@ -105,13 +97,13 @@ type claims struct{ all, even int }
 func (d *driver) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){"": d.compare}
 	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "settle stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2, "edit": 3,
-		"pause": 4, "resume": 2, "redrive": 2, "fail and redrive": 2, "add": 3, "seal": 2, "conclude": 4, "retry group": 2, "end groups": 3}
+		"pause": 4, "resume": 2, "redrive": 2, "fail and redrive": 2, "add": 3, "seal": 2, "advance groups": 4, "retry group": 2, "end groups": 3}
 	for name, action := range map[string]func(*rapid.T){
 		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "settle stale": d.settleStale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
 		"retry": d.retry, "edit": d.edit, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "fail and redrive": d.failAndRedrive,
-		"tally": d.tally, "breach": d.breach, "triage": d.triage, "present": d.present, "behind": d.behind,
-		"gather": d.gather, "add": d.add, "seal": d.seal, "conclude": d.conclude, "retry group": d.retryGroup, "end groups": d.endGroups, "cancel group": d.cancelGroup,
+		"count redriven": d.countRedriven, "missed deadlines": d.missedDeadlines, "triage": d.triage, "present": d.present, "behind": d.behind,
+		"gather": d.gather, "add": d.add, "seal": d.seal, "advance groups": d.advanceGroups, "retry group": d.retryGroup, "end groups": d.endGroups, "cancel group": d.cancelGroup,
 	} {
 		for i := range max(likely[name], 1) {
 			actions[fmt.Sprintf("%s %d", name, i)] = action

@@ -16,10 +16,10 @@ import (
 
 // compareAll runs the duties, so that nothing is overdue, and then compares everything with the model.
 func (d *driver) compareAll(t *rapid.T) {
-	d.conclude(t)
+	d.advanceGroups(t)
 	d.promote(t)
 	d.reclaim(t)
-	d.breach(t)
+	d.missedDeadlines(t)
 	for id := range d.m.jobs {
 		d.touched[id] = true
 	}

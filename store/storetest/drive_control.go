@@ -178,17 +178,17 @@ func (d *driver) adoptArgs(t *rapid.T, id holdfast.ID) {
 	r.Args = job.Args
 }
 
-func (d *driver) tally(t *rapid.T) {
+func (d *driver) countRedriven(t *rapid.T) {
 	id := pick(t, "redrive", d.redrives[0], d.redrives[1])
 	got, err := d.Store.Redriven(d.ctx, id)
 	matchErr(t, "redriven", err, nil)
-	match(t, "tallies", got, d.m.tally(id))
+	match(t, "counts", got, d.m.countRedriven(id))
 }
 
-func (d *driver) breach(t *rapid.T) {
-	want := d.m.breach()
+func (d *driver) missedDeadlines(t *rapid.T) {
+	want := d.m.missedDeadlines()
 	got, err := d.Store.MissedDeadlines(d.ctx, 1000)
-	matchErr(t, "breach", err, nil)
+	matchErr(t, "missed deadlines", err, nil)
 	for _, list := range [][]holdfast.ID{got, want} {
 		slices.SortFunc(list, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
 	}

@@ -21,13 +21,13 @@ func (d *driver) advance(t *rapid.T) {
 	}
 	d.back = d.back || by < 0
 	expiring := d.m.expiring()
-	if expiring { // conclude before and after its expiry, so that it is certain what had ended by then
-		d.conclude(t)
+	if expiring { // advance groups before and after its expiry, so that it is certain what had ended by then
+		d.advanceGroups(t)
 	}
 	d.Advance(by)
 	d.m.now = d.m.now.Add(by)
 	if expiring {
-		d.conclude(t)
+		d.advanceGroups(t)
 	}
 }
 

@@ -142,7 +142,7 @@ func (d *driver) endGroups(t *rapid.T) {
 		d.settleAll(t, []store.Settlement{s})
 	}
 	d.seal(t)
-	d.conclude(t)
+	d.advanceGroups(t)
 	failed := d.m.where(finished, func(r *record) bool { return r.state == holdfast.Failed && !r.Group.IsZero() })
 	if len(failed) == 0 {
 		return
@@ -162,8 +162,8 @@ func (d *driver) endGroups(t *rapid.T) {
 	}
 }
 
-// conclude runs the duties until nothing is left, and adopts what the store is free to choose.
-func (d *driver) conclude(t *rapid.T) {
+// advanceGroups runs the duties until nothing is left, and adopts what the store is free to choose.
+func (d *driver) advanceGroups(t *rapid.T) {
 	var held []*record // members that this step may cancel or release
 	for _, r := range d.m.jobs {
 		if r.place == waiting {
@@ -177,12 +177,12 @@ func (d *driver) conclude(t *rapid.T) {
 		_, err := d.Store.Sequence(d.ctx, 1000)
 		matchErr(t, "sequence", err, nil)
 		n, err := d.Store.AdvanceGroups(d.ctx, 1000)
-		matchErr(t, "conclude", err, nil)
+		matchErr(t, "advance groups", err, nil)
 		if n == 0 {
 			break
 		}
 		if rounds > 200 {
-			failSequence(t, "conclude does not end", "%d rounds", rounds)
+			failSequence(t, "advancing groups does not end", "%d rounds", rounds)
 		}
 	}
 	d.m.storeStates = map[holdfast.ID]holdfast.GroupState{}
@@ -191,7 +191,7 @@ func (d *driver) conclude(t *rapid.T) {
 		matchErr(t, "group", err, nil)
 		d.m.storeStates[id] = g.State
 	}
-	d.m.conclude()
+	d.m.advanceGroups()
 	for _, r := range held {
 		d.adoptUpstream(t, r)
 	}

@@ -215,6 +215,29 @@ var enqueueLaws = []law{
 		}
 		same(s, "claimed", len(s.claimAs(store.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
 	}},
+	{"a caller's transaction lists what it has enqueued with every fact, and others see it after the commit", func(s *scene) {
+		before := s.enqueue()
+		tx, end := s.Begin()
+		d := holdfast.Draft{
+			Kind: "mail", Queue: "slow", Args: raw(`{"b": [1.5, "ü"]}`), Priority: -3, Owner: "acme", Tags: []string{"x", "y z"}, MaxAttempts: 7,
+			UniqueKey: "k", IdempotencyKey: "once", Delay: time.Minute, ExpireIn: time.Hour,
+		}
+		receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{d})
+		s.must(err)
+		seen, cursor, err := s.In(tx).Jobs(s.ctx, store.Filter{Kind: "mail"})
+		s.must(err)
+		same(s, "cursor", cursor, "")
+		same(s, "jobs in the transaction", []holdfast.ID{seen[0].ID, seen[1].ID}, []holdfast.ID{receipts[0].ID, before})
+		same(s, "jobs outside", len(s.jobs(store.Filter{Kind: "mail"})), 1)
+		_, _, err = s.In(tx).Jobs(s.ctx, store.Filter{State: "lost"})
+		s.expectError(err, holdfast.ErrInvalid)
+		s.must(end(true))
+		after := s.job(receipts[0].ID)
+		seen[0].AsOf = after.AsOf
+		same(s, "the job as the transaction saw it", seen[0], after)
+		_, _, err = s.In("no transaction").Jobs(s.ctx, store.Filter{})
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
 	{"drafts of every sort have the same result in bulk as one by one (river#161)", func(s *scene) {
 		sorts := []func(*holdfast.Draft){
 			func(d *holdfast.Draft) {}, at(time.Hour), expiresIn(time.Minute), unique("k"),

@@ -254,36 +254,36 @@ func (s *scene) failWithDeadline(within, delay time.Duration) store.Lease {
 	return lease
 }
 
-func (s *scene) expectBreach(want ...holdfast.ID) {
+func (s *scene) expectMissedDeadlines(want ...holdfast.ID) {
 	s.Helper()
 	got, err := s.Store.MissedDeadlines(s.ctx, 100)
 	s.must(err)
-	same(s, "breaches", sorted(got...), sorted(want...))
+	same(s, "missed deadlines", sorted(got...), sorted(want...))
 }
 
 var deadlineLaws = []law{
-	{"a next attempt that did not start in time is a breach, recorded as one event, and nothing fails", func(s *scene) {
+	{"a next attempt that did not start in time is a missed deadline, recorded as one event, and nothing fails", func(s *scene) {
 		lease := s.failWithDeadline(time.Minute, time.Hour)
 		by := s.job(lease.ID).AsOf.Add(time.Minute)
 		s.Advance(time.Minute - time.Microsecond)
-		s.expectBreach()
+		s.expectMissedDeadlines()
 		s.Advance(time.Second)
-		s.expectBreach(lease.ID)
-		s.expectBreach()
+		s.expectMissedDeadlines(lease.ID)
+		s.expectMissedDeadlines()
 		job := s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1})
 		same(s, "state", job.State, holdfast.Queued)
-		same(s, "events", s.history(lease.ID).Events, []store.Event{{Job: lease.ID, At: job.AsOf, Name: "breach", Actor: "holdfast",
+		same(s, "events", s.history(lease.ID).Events, []store.Event{{Job: lease.ID, At: job.AsOf, Name: "deadline missed", Actor: "holdfast",
 			Reason: "its next attempt did not start by " + by.Format(time.RFC3339), Token: 1, Generation: 1}})
 	}},
-	{"a start in time, or the end of the job, is no breach", func(s *scene) {
+	{"a start in time, or the end of the job, is no missed deadline", func(s *scene) {
 		s.failWithDeadline(time.Minute, 0)
 		runs := s.claimOne()
 		ended := s.failWithDeadline(time.Minute, time.Hour)
 		s.cancel(ended.ID)
 		s.Advance(2 * time.Minute)
-		s.expectBreach()
+		s.expectMissedDeadlines()
 		s.settle(completes(runs))
-		s.expectBreach()
+		s.expectMissedDeadlines()
 	}},
 	{"a job that started in time and failed again has a new start deadline only", func(s *scene) {
 		s.failWithDeadline(time.Minute, 0)
@@ -292,16 +292,16 @@ var deadlineLaws = []law{
 		e.StartWithin = time.Minute // at the same time
 		s.settle(e)
 		s.Advance(time.Minute)
-		s.expectBreach(lease.ID)
+		s.expectMissedDeadlines(lease.ID)
 		same(s, "events", len(s.history(lease.ID).Events), 1)
 	}},
-	{"an attempt that started late is no breach if Breach did not run before", func(s *scene) {
+	{"an attempt that started late is no missed deadline if MissedDeadlines did not run before", func(s *scene) {
 		s.failWithDeadline(time.Minute, 0)
 		s.Advance(time.Hour)
 		s.claimOne()
-		s.expectBreach()
+		s.expectMissedDeadlines()
 	}},
-	{"Breach returns at most its limit, and concurrent calls find each breach once", func(s *scene) {
+	{"MissedDeadlines returns at most its limit, and concurrent calls find each once", func(s *scene) {
 		var all []holdfast.ID
 		for range 12 {
 			all = append(all, s.failWithDeadline(time.Minute, time.Hour).ID)
@@ -314,7 +314,7 @@ var deadlineLaws = []law{
 		together(6, func(i int) {
 			found, err := stores[i%3].MissedDeadlines(s.ctx, 100)
 			if err != nil {
-				s.Errorf("breach: %v", err)
+				s.Errorf("missed deadlines: %v", err)
 			}
 			for _, id := range found {
 				seen.add(id.String())

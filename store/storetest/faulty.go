@@ -215,8 +215,8 @@ func (f *Faulty) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID,
 	return ask(f, "MissedDeadlines", func() ([]holdfast.ID, error) { return f.Store.MissedDeadlines(ctx, limit) })
 }
 
-func (f *Faulty) Records(ctx context.Context, room string) ([]store.Record, error) {
-	return ask(f, "Records", func() ([]store.Record, error) { return f.Store.Records(ctx, room) })
+func (f *Faulty) Records(ctx context.Context, namespace string) ([]store.Record, error) {
+	return ask(f, "Records", func() ([]store.Record, error) { return f.Store.Records(ctx, namespace) })
 }
 
 func (f *Faulty) Apply(ctx context.Context, c store.Change) error {
@@ -263,8 +263,8 @@ func (f *Faulty) Purge(ctx context.Context, p store.Purge) (store.PurgeResult, e
 	return ask(f, "Purge", func() (store.PurgeResult, error) { return f.Store.Purge(ctx, p) })
 }
 
-func (f *Faulty) DeleteHistory(ctx context.Context, shelf string, older time.Duration, limit int) (int, error) {
-	return ask(f, "DeleteHistory", func() (int, error) { return f.Store.DeleteHistory(ctx, shelf, older, limit) })
+func (f *Faulty) DeleteHistory(ctx context.Context, history string, older time.Duration, limit int) (int, error) {
+	return ask(f, "DeleteHistory", func() (int, error) { return f.Store.DeleteHistory(ctx, history, older, limit) })
 }
 
 func (f *Faulty) Artifacts(ctx context.Context, a store.ArtifactFilter) ([]store.Artifact, error) {
@@ -272,21 +272,29 @@ func (f *Faulty) Artifacts(ctx context.Context, a store.ArtifactFilter) ([]store
 }
 
 // In counts calls in a caller's transaction under the same names.
-func (f *Faulty) In(tx any) holdfast.Enqueuer { return &faultyEnqueuer{f: f, to: f.Store.In(tx)} }
+func (f *Faulty) In(tx any) store.Tx { return &faultyTx{f: f, to: f.Store.In(tx)} }
 
-type faultyEnqueuer struct {
+type faultyTx struct {
 	f  *Faulty
-	to holdfast.Enqueuer
+	to store.Tx
 }
 
-func (e *faultyEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (e *faultyTx) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return ask(e.f, "Enqueue", func() ([]holdfast.Receipt, error) { return e.to.Enqueue(ctx, drafts) })
 }
 
-func (e *faultyEnqueuer) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+func (e *faultyTx) Jobs(ctx context.Context, filter store.Filter) (jobs []holdfast.Job, cursor string, err error) {
+	err = e.f.do("Jobs", func() (err error) {
+		jobs, cursor, err = e.to.Jobs(ctx, filter)
+		return err
+	})
+	return jobs, cursor, err
+}
+
+func (e *faultyTx) CreateGroup(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	return ask(e.f, "CreateGroup", func() (holdfast.Group, error) { return e.to.CreateGroup(ctx, g) })
 }
 
-func (e *faultyEnqueuer) SealGroup(ctx context.Context, group holdfast.ID) error {
+func (e *faultyTx) SealGroup(ctx context.Context, group holdfast.ID) error {
 	return e.f.do("SealGroup", func() error { return e.to.SealGroup(ctx, group) })
 }

@@ -14,7 +14,7 @@ var feedLaws = []law{
 	{"the feed has every transition of a job once, in order, by its name", func(s *scene) {
 		s.listen("*")
 		id := s.runThroughStates()
-		want := []string{"queued", "processing", "retry", "processing", "returned", "processing", "reclaimed", "retry", "processing", "failed",
+		want := []string{"queued", "processing", "retry", "processing", "released", "processing", "reclaimed", "retry", "processing", "failed",
 			"manual retry", "processing", "complete"}
 		same(s, "events", namesOf(s.feed(0), id), want)
 	}},
@@ -42,7 +42,7 @@ var feedLaws = []law{
 		told := s.feed(0)
 		for id, want := range map[holdfast.ID][]string{
 			queued: {"cancel", "cancelled", "queued"}, asked.ID: {"cancel", "cancelled", "processing", "queued"},
-			unstarted: {"complete", "processing", "processing", "queued", "returned"}, late: {"expired", "processing", "queued"},
+			unstarted: {"complete", "processing", "processing", "queued", "released"}, late: {"expired", "processing", "queued"},
 			first: {"failed", "processing", "queued"}, waited: {"cancel", "cancelled", "queued"},
 		} {
 			got := namesOf(told, id)
@@ -270,7 +270,7 @@ var readerLaws = []law{
 		s.must(s.Store.Discard(s.ctx, i))
 		s.keep(store.Change{Events: []store.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
 		group, _ := s.sealedGroup(0, func(g *holdfast.Group) { g.Owner = "zeta" })
-		s.conclude()
+		s.advanceGroups()
 		told := s.feed(0)
 		now := told[0].At
 		told[2].Reason = ""
@@ -288,7 +288,7 @@ var readerLaws = []law{
 			s.feed(0)
 			s.Advance(time.Hour)
 		}
-		s.conclude()
+		s.advanceGroups()
 		n, err := s.Store.DeleteHistory(s.ctx, store.HistoryFeed, 150*time.Minute, 1000)
 		s.must(err)
 		if n == 0 {

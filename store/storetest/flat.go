@@ -40,19 +40,16 @@ const (
 	flatBlocks = 20
 )
 
-// The rows of each sort at the beginning, and those that are added. The base is not an empty store, because its index trees have fewer levels: with
+// flatBase is how many rows of each sort there are at the beginning. The base is not an empty store, because its index trees have fewer levels: with
 // these rows, trees have as many levels as with all.
-const (
-	flatBase = 80_000
-	flatMore = 300_000
-)
+const flatBase = 80_000
 
 // Flat checks that no operation of a worker and no duty costs more because other jobs are ready, held, retained, scheduled or failed, in one lane or
 // in a thousand. It counts blocks, so the speed of the machine does not matter. Each load is measured twice: with statistics from before it, and
 // after the database has collected new ones. In the first load all ready jobs are in a single lane: only then a planner takes the lane for not
 // selective (PostgreSQL reads the whole index for an EXISTS), or takes a search of all lanes for as fast as one (SQLite's skip-scan). The thousand
-// lanes are added under these statistics.
-func Flat(t *testing.T, m *BlockMeter) {
+// lanes are added under these statistics. Each load adds so many rows of each sort.
+func Flat(t *testing.T, m *BlockMeter, rows int) {
 	f := &flat{TB: t, BlockMeter: m}
 	m.Run(f.settleDown)
 	m.Load(Load{Rows: flatBase, Lanes: 1, Prefix: "fd"})
@@ -64,9 +61,9 @@ func Flat(t *testing.T, m *BlockMeter) {
 		name string
 		Load
 	}{
-		{"in one lane", Load{Rows: flatMore, Lanes: 1, Prefix: "fe"}},
-		{"in a thousand lanes each", Load{Rows: flatMore, Held: flatMore, Lanes: 1000, Prefix: "ff"}},
-		{"held in one lane", Load{Held: flatMore, Lanes: 1, Prefix: "fc"}},
+		{"in one lane", Load{Rows: rows, Lanes: 1, Prefix: "fe"}},
+		{"in a thousand lanes each", Load{Rows: rows, Held: rows, Lanes: 1000, Prefix: "ff"}},
+		{"held in one lane", Load{Held: rows, Lanes: 1, Prefix: "fc"}},
 	} {
 		m.Load(crowd.Load)
 		t.Run(crowd.name+", statistics from before", func(t *testing.T) { f.compare(t, base) })
@@ -146,7 +143,7 @@ func (f *flat) measure() []int {
 	return blocks
 }
 
-// follow numbers the feed and concludes groups to its end.
+// follow numbers the feed and advances groups to its end.
 func (f *flat) follow() {
 	for _, duty := range []func(context.Context, int) (int, error){f.store.Sequence, f.store.AdvanceGroups} {
 		for n := 1; n > 0; {

@@ -81,8 +81,8 @@ var flatSettlements = []flatOperation{
 	{"retry later", putLeased("retried"), func(f *flat) {
 		f.settle("retried", func(l store.Lease) store.Settlement { return retries(l, time.Hour) })
 	}},
-	{"release", putLeased("returned"), func(f *flat) {
-		f.settle("returned", func(l store.Lease) store.Settlement { return releases(l, store.ChargeRelease, 0) })
+	{"release", putLeased("released"), func(f *flat) {
+		f.settle("released", func(l store.Lease) store.Settlement { return releases(l, store.ChargeRelease, 0) })
 	}},
 	{"enqueue", nil, func(f *flat) { f.put("new", 1); f.put("new", few) }},
 }
@@ -94,19 +94,19 @@ var flatDuties = []flatOperation{
 		f.held["lost"] = f.claim("lost", few, store.Claim{Lease: time.Microsecond})
 	}, func(f *flat) { f.takeOver("lost", f.store.Reclaim) }},
 	{"expire", put("expired", few, func(d *holdfast.Draft) { d.ExpireIn = time.Microsecond }), func(f *flat) { f.takeOver("expired", f.store.Expire) }},
-	{"find breaches", putRetries("promised", time.Microsecond), func(f *flat) {
+	{"find missed deadlines", putRetries("promised", time.Microsecond), func(f *flat) {
 		broken, err := f.store.MissedDeadlines(context.Background(), few)
 		f.didSome(len(broken), err)
 	}},
 	{"number the feed", nil, func(f *flat) { _, err := f.store.Sequence(context.Background(), 1000); f.ok(err) }},
-	{"conclude groups", nil, func(f *flat) { _, err := f.store.AdvanceGroups(context.Background(), 1000); f.ok(err) }},
+	{"advance groups", nil, func(f *flat) { _, err := f.store.AdvanceGroups(context.Background(), 1000); f.ok(err) }},
 	{"purge", nil, func(f *flat) {
 		_, err := f.store.Purge(context.Background(), store.Purge{Rules: []store.RetentionRule{{Name: "old", For: 1000 * time.Hour}}, Scan: few})
 		f.ok(err)
 	}},
 	{"forget", nil, func(f *flat) {
-		for _, shelf := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
-			_, err := f.store.DeleteHistory(context.Background(), shelf, 1000*time.Hour, few)
+		for _, history := range []string{store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones} {
+			_, err := f.store.DeleteHistory(context.Background(), history, 1000*time.Hour, few)
 			f.ok(err)
 		}
 	}},

@@ -52,7 +52,7 @@ var groupLaws = []law{
 	{"the outcome of a group follows from its members", outcomes},
 	{"a sealed group without members is ready", func(s *scene) {
 		group, _ := s.sealedGroup(0)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"an open group never settles, and its members run", func(s *scene) {
@@ -66,7 +66,7 @@ var groupLaws = []law{
 		more := s.enqueue(in(group))
 		s.seal(group)
 		s.seal(group)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
 		same(s, "sealed", s.group(group).SealedAt, s.job(more).AsOf)
 		s.run()
@@ -76,7 +76,7 @@ var groupLaws = []law{
 		group, members := s.sealedGroup(1)
 		s.settle(retries(s.claimOne(), 0))
 		s.settle(releases(s.claimOne(), store.ChargeRelease, time.Minute))
-		s.conclude()
+		s.advanceGroups()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 1, Queued: 1})
 		s.Advance(time.Minute)
 		s.promote(10)
@@ -84,20 +84,20 @@ var groupLaws = []law{
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: 1, Processing: 1})
 		s.Advance(longAgo)
 		s.settle(releases(s.reclaim()[0], store.ChargeCrash, 0))
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
 		same(s, "the group in the lease", s.claimOne().Group, group)
 		s.Advance(longAgo)
 		s.settle(fails(s.reclaim()[0], "WORKER_LOST"))
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupFailed, 1)
 		s.expectState(members[0], holdfast.Failed)
 	}},
-	{"a group is settled once per generation, however often it is concluded", func(s *scene) {
+	{"a group is settled once per generation, however often groups are advanced", func(s *scene) {
 		group, members := s.sealedGroup(3, thenEnqueue("", "report"))
 		s.run(members[0])
 		for range 5 {
-			s.conclude()
+			s.advanceGroups()
 			s.must(func() error { _, err := s.Reopen().AdvanceGroups(s.ctx, 10); return err }())
 		}
 		s.expectGroup(group, holdfast.GroupPartial, 1)
@@ -117,7 +117,7 @@ var groupLaws = []law{
 		group, members := s.sealedGroup(2)
 		s.run(members[0])
 		s.must(s.Store.Discard(s.ctx, by(members[0])))
-		s.conclude()
+		s.advanceGroups()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 	}},
 	{"a member that is cancelled counts as cancelled", func(s *scene) {
@@ -133,7 +133,7 @@ var groupLaws = []law{
 		}
 		child := s.gather(inside(all[0]))
 		s.seal(all[2])
-		s.conclude()
+		s.advanceGroups()
 		same(s, "all", s.groups(store.GroupFilter{Limit: 2}), append([]holdfast.ID{child}, all...))
 		same(s, "by state", s.groups(store.GroupFilter{State: holdfast.GroupReady}), all[2:3])
 		same(s, "by owner", s.groups(store.GroupFilter{Owner: "zeta", Limit: 1}), []holdfast.ID{all[1], all[3]})

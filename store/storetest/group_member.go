@@ -14,7 +14,7 @@ var memberLaws = []law{
 	{"a sealed group takes no member on any insert path, and nothing of the call is written", func(s *scene) {
 		sealed, _ := s.sealedGroup(1)
 		settled, _ := s.sealedGroup(0)
-		s.conclude()
+		s.advanceGroups()
 		for _, group := range []holdfast.ID{sealed, settled} {
 			for name, enqueue := range s.memberPaths() {
 				if err := enqueue(group); !errors.Is(err, holdfast.ErrConflict) {
@@ -80,7 +80,7 @@ var memberLaws = []law{
 			_, err = s.Store.Group(s.ctx, g.ID)
 			s.expectError(err, holdfast.ErrNotFound)
 			s.must(end(commit))
-			s.conclude()
+			s.advanceGroups()
 			if !commit {
 				_, err = s.Store.Group(s.ctx, g.ID)
 				s.expectError(err, holdfast.ErrNotFound)
@@ -99,14 +99,14 @@ var memberLaws = []law{
 		s.must(err)
 		s.must(end(false))
 		s.seal(group)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"two thousand members in one call run, and settle once", func(s *scene) {
 		group := s.gather(thenEnqueue(holdfast.GroupPartial, "report"))
 		members := s.enqueueMany(2000, in(group))
 		s.seal(group)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 2000, Queued: 2000})
 		same(s, "ran", len(s.run(members[:7]...)), 2000)
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2000, Complete: 1993, Failed: 7})
@@ -119,7 +119,7 @@ var memberLaws = []law{
 	{"two hundred members that end concurrently in several processes settle their group once", func(s *scene) {
 		group, _ := s.sealedGroup(200, thenEnqueue("", "report"), quorum(100))
 		s.endTogether(20, 10)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "ready", 1}})
 		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
@@ -190,7 +190,7 @@ func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 	return ways
 }
 
-// endTogether lets several workers claim jobs, settle them concurrently over several handles, and conclude concurrently.
+// endTogether lets several workers claim jobs, settle them concurrently over several handles, and advance groups concurrently.
 func (s *scene) endTogether(workers, each int) {
 	s.Helper()
 	stores := s.handles()
@@ -214,7 +214,7 @@ func (s *scene) endTogether(workers, each int) {
 				s.Errorf("sequence: %v", err)
 			}
 			if _, err := db.AdvanceGroups(s.ctx, 100); err != nil {
-				s.Errorf("conclude: %v", err)
+				s.Errorf("advance groups: %v", err)
 			}
 		}
 	})

@@ -40,8 +40,8 @@ type Subject struct {
 	Near store.Store
 }
 
-// In returns an enqueuer for a caller's transaction, on the local store.
-func (s *Subject) In(tx any) holdfast.Enqueuer {
+// In returns the local store inside a caller's transaction.
+func (s *Subject) In(tx any) store.Tx {
 	if s.Near != nil {
 		return s.Near.In(tx)
 	}
@@ -66,7 +66,7 @@ var chapters = []struct {
 	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"trend", trendLaws}, {"error trend", errorTrendLaws}, {"count", countLaws}, {"await", awaitLaws},
 	{"group", groupLaws}, {"member", memberLaws}, {"generation", generationLaws}, {"ending", endingLaws}, {"nested", nestedLaws},
 	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws}, {"reserve", reserveLaws},
-	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"forget", forgetLaws}, {"artifact", artifactLaws},
+	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"delete history", deleteHistoryLaws}, {"artifact", artifactLaws},
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }
 

@@ -125,8 +125,8 @@ func sortIDs(all []holdfast.ID) []holdfast.ID {
 	return all
 }
 
-// conclude applies what follows from ended members, until nothing changes.
-func (m *model) conclude() {
+// advanceGroups applies what follows from ended members, until nothing changes.
+func (m *model) advanceGroups() {
 	for _, g := range m.groups {
 		g.may = nil
 	}

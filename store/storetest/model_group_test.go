@@ -65,14 +65,14 @@ func (p *player) play(reached map[string]int) (wrong string) {
 		take func()
 	}{
 		{"gather", p.gather}, {"add", p.add}, {"add", p.add}, {"seal", p.seal}, {"seal", p.seal}, {"work", p.work}, {"work", p.work}, {"work", p.work},
-		{"conclude", p.conclude}, {"conclude", p.conclude}, {"retry", p.retry}, {"redrive", p.redrive}, {"retry group", p.retryGroup},
+		{"advance groups", p.advanceGroups}, {"advance groups", p.advanceGroups}, {"retry", p.retry}, {"redrive", p.redrive}, {"retry group", p.retryGroup},
 		{"cancel", p.cancelJob}, {"cancel group", p.cancelGroup}, {"wait", func() { p.m.now = p.m.now.Add(20 * time.Second) }},
 	}
 	for range stepsOfGroups {
 		s := steps[p.IntN(len(steps))]
 		p.did = append(p.did, s.name)
 		s.take()
-		if wrong = p.invariant(s.name == "conclude"); wrong != "" {
+		if wrong = p.invariant(s.name == "advance groups"); wrong != "" {
 			return wrong
 		}
 	}
@@ -148,7 +148,7 @@ func (p *player) work() {
 	_ = p.m.settle(s)
 }
 
-func (p *player) conclude() { p.m.conclude() }
+func (p *player) advanceGroups() { p.m.advanceGroups() }
 
 func (p *player) word() store.Intervention {
 	return store.Intervention{Job: of(p, p.jobs), Group: of(p, p.groups), Actor: "ada"}
@@ -164,7 +164,7 @@ func (p *player) redrive() {
 }
 
 // invariant returns what is wrong with the groups, or "".
-func (p *player) invariant(concluded bool) string {
+func (p *player) invariant(advanced bool) string {
 	for _, g := range p.m.groups {
 		members := p.m.members(g.ID)
 		switch {
@@ -174,9 +174,9 @@ func (p *player) invariant(concluded bool) string {
 			return fmt.Sprintf("a group is %s, and its members make it %s: %+v", g.State, members.Outcome(g.Quorum), members)
 		case g.State.Settled() && g.ending != "" && g.State != g.ending:
 			return fmt.Sprintf("a group that was to be %s is %s", g.ending, g.State)
-		case concluded && g.State == holdfast.GroupProcessing && members.Live() == 0:
+		case advanced && g.State == holdfast.GroupProcessing && members.Live() == 0:
 			return "a sealed group without a live member is not settled"
-		case concluded && g.ending != "" && members.Waiting+members.Queued > 0:
+		case advanced && g.ending != "" && members.Waiting+members.Queued > 0:
 			return fmt.Sprintf("members of a group that is ending are not cancelled: %+v", members)
 		}
 		for generation, times := range g.settled {
@@ -188,15 +188,15 @@ func (p *player) invariant(concluded bool) string {
 			return fmt.Sprintf("a group of generation %d was settled %d times", g.Generation, len(g.settled))
 		}
 	}
-	return p.order(concluded)
+	return p.order(advanced)
 }
 
 // order checks that no member has started before those it waits for, and that none waits in vain.
-func (p *player) order(concluded bool) string {
+func (p *player) order(advanced bool) string {
 	for _, r := range p.m.jobs {
 		live, bad := p.m.upstream(r)
 		switch {
-		case r.place == waiting && concluded && (live == 0 || len(bad) > 0 && !r.regardless):
+		case r.place == waiting && advanced && (live == 0 || len(bad) > 0 && !r.regardless):
 			return "a job waits in vain"
 		case r.place == waiting && r.Token > 0:
 			return "a job that has run waits for others"

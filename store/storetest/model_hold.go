@@ -160,20 +160,20 @@ func (m *model) capacities(jobs []*record) map[limit]int {
 			}
 		}
 	}
-	rooms := map[limit]int{}
+	capacity := map[limit]int{}
 	for _, r := range jobs {
 		for _, l := range m.limits(r) {
-			room := math.MaxInt32
+			free := math.MaxInt32
 			if l.hold.AtMost > 0 {
-				room = max(0, l.hold.AtMost-live[l])
+				free = max(0, l.hold.AtMost-live[l])
 			}
 			if l.hold.Rate != nil {
-				room = min(room, int(math.Floor(l.hold.level(m.now)+1e-9)))
+				free = min(free, int(math.Floor(l.hold.level(m.now)+1e-9)))
 			}
-			rooms[l] = room
+			capacity[l] = free
 		}
 	}
-	return rooms
+	return capacity
 }
 
 // spend takes the tokens of a claimed job.

@@ -16,7 +16,7 @@ import (
 
 // Records, redrives, error groups and deadlines in the model.
 
-type recordName struct{ room, name string }
+type recordName struct{ namespace, name string }
 
 // keep applies a change, all or none.
 func (m *model) keep(c store.Change) error {
@@ -166,8 +166,8 @@ func withoutExtraReasons(got, want []store.Event) []store.Event {
 	return got
 }
 
-// tally counts the outcomes of the jobs that a redrive took.
-func (m *model) tally(redrive holdfast.ID) (t store.RedriveCounts) {
+// countRedriven counts the outcomes of the jobs that a redrive took.
+func (m *model) countRedriven(redrive holdfast.ID) (t store.RedriveCounts) {
 	counts := map[string]int{}
 	for of, row := range m.redriven {
 		if of.redrive != redrive {
@@ -189,19 +189,19 @@ type deadline struct {
 	job holdfast.ID
 }
 
-// breach returns the queued jobs whose next attempt should have started by now.
-func (m *model) breach() (broken []holdfast.ID) {
+// missedDeadlines returns the queued jobs whose next attempt should have started by now.
+func (m *model) missedDeadlines() (missed []holdfast.ID) {
 	for d, token := range m.deadlines {
 		if d.at.After(m.now) {
 			continue
 		}
 		delete(m.deadlines, d)
 		if r := m.jobs[d.job]; (r.place == ready || r.place == later) && r.Token == token {
-			m.tell(r, "breach", store.Intervention{Actor: "holdfast", Reason: "its next attempt did not start by " + d.at.UTC().Format(time.RFC3339)})
-			broken = append(broken, r.ID)
+			m.tell(r, "deadline missed", store.Intervention{Actor: "holdfast", Reason: "its next attempt did not start by " + d.at.UTC().Format(time.RFC3339)})
+			missed = append(missed, r.ID)
 		}
 	}
-	return broken
+	return missed
 }
 
 // An errorGroup is an error group with every failure that was counted in it.

@@ -12,7 +12,7 @@ var nestedLaws = []law{
 		child, _ := s.sealedGroup(2, inside(parent))
 		s.enqueue(in(parent))
 		s.seal(parent)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "members", s.expectGroup(parent, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 2, Queued: 1, Processing: 1})
 		s.run()
 		s.expectGroup(child, holdfast.GroupReady, 1)
@@ -31,7 +31,7 @@ var nestedLaws = []law{
 				s.run(members...)
 			default:
 				s.cancelGroup(child)
-				s.conclude()
+				s.advanceGroups()
 				s.run()
 			}
 			s.expectGroup(child, want, 1)
@@ -42,10 +42,10 @@ var nestedLaws = []law{
 		parent := s.gather()
 		child := s.gather(inside(parent))
 		s.seal(parent)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(parent, holdfast.GroupProcessing, 1)
 		s.seal(child)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(child, holdfast.GroupReady, 1)
 		s.expectGroup(parent, holdfast.GroupReady, 1)
 	}},
@@ -101,10 +101,10 @@ var nestedLaws = []law{
 		s.enqueue(in(top))
 		lease := s.claimOne()
 		s.cancelGroup(top)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(top, holdfast.GroupProcessing, 1)
 		s.settle(completes(lease))
-		s.conclude()
+		s.advanceGroups()
 		for _, g := range []holdfast.ID{bottom, middle, top} {
 			s.expectGroup(g, holdfast.GroupCancelled, 1)
 		}
@@ -114,10 +114,10 @@ var nestedLaws = []law{
 			top := s.gather()
 			child := s.gather(inside(top))
 			members := s.enqueueMany(3, in(child))
-			s.cancel(members[0]) // this alone makes Conclude check the child group
+			s.cancel(members[0]) // this alone makes AdvanceGroups check the child group
 			late(child)
 			s.cancelGroup(top)
-			s.conclude()
+			s.advanceGroups()
 			s.expectGroup(child, holdfast.GroupCancelled, 1)
 			s.expectGroup(top, holdfast.GroupCancelled, 1)
 		}
@@ -128,7 +128,7 @@ var nestedLaws = []law{
 		s.run(members[0])
 		same(s, "members", s.expectGroup(parent, holdfast.GroupOpen, 1).Members, holdfast.Members{Total: 1, Failed: 1})
 		s.seal(parent)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(parent, holdfast.GroupFailed, 1)
 	}},
 	{"ten child groups that settle concurrently settle their parent once", func(s *scene) {
@@ -138,7 +138,7 @@ var nestedLaws = []law{
 		}
 		s.seal(parent)
 		s.endTogether(20, 10)
-		s.conclude()
+		s.advanceGroups()
 		same(s, "members", s.expectGroup(parent, holdfast.GroupReady, 1).Members, holdfast.Members{Total: 10, Complete: 10})
 		same(s, "continuations", len(s.jobs(store.Filter{Kind: "report"})), 1)
 	}},

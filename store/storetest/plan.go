@@ -42,7 +42,7 @@ type Plans struct {
 
 var (
 	small  = strings.Fields("lane kind hold worker migration") // one row for each name that people chose
-	inHand = strings.Fields("lease leased member cancel")      // one row for each batch or claimed job
+	inHand = strings.Fields("batch leased member cancel")      // one row for each batch or claimed job
 )
 
 // Check compares the plan of every statement with the expected one.

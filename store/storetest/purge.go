@@ -150,11 +150,11 @@ var purgeLaws = []law{
 		for _, l := range leases {
 			s.settle(completes(l))
 		}
-		s.conclude()
+		s.advanceGroups()
 		same(s, "purged", s.purge(atOnce()).Jobs, 0)
 		s.run()
 		s.seal(open)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 		same(s, "purged", s.purge(atOnce()).Jobs, 5)
 		stone := s.tombstones(store.TombstoneFilter{Job: members[0]})[0]
@@ -198,7 +198,7 @@ var purgeLaws = []law{
 		leases := s.claim(3)
 		s.settle(completes(leases[0]), fails(leases[1], "AGAIN"))
 		s.purge(atOnce())
-		s.expectTally(id, store.RedriveCounts{Taken: 3, InFlight: 1, Complete: 1, Failed: 1})
+		s.expectRedriveCounts(id, store.RedriveCounts{Taken: 3, InFlight: 1, Complete: 1, Failed: 1})
 	}},
 	{"events of a purged job have what its tombstone knows", func(s *scene) {
 		s.listen("*")

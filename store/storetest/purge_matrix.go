@@ -54,7 +54,7 @@ func (s *scene) makeEndedJobs(old bool) []endedJob {
 	for _, group := range groups {
 		s.seal(group)
 	}
-	s.conclude()
+	s.advanceGroups()
 	return all
 }
 
@@ -150,7 +150,7 @@ func (s *scene) purgeAndCompare(all []endedJob, rule store.RetentionRule) (left 
 }
 
 // Data that is deleted by age alone.
-var forgetLaws = []law{
+var deleteHistoryLaws = []law{
 	{"tombstones are deleted by age, the oldest first; their counts remain, and the job is not found afterwards", func(s *scene) {
 		var dead []holdfast.ID
 		for range 3 {
@@ -160,10 +160,10 @@ var forgetLaws = []law{
 		}
 		listed := s.tombstones(store.TombstoneFilter{Limit: 1})
 		same(s, "last purged first", []holdfast.ID{listed[0].Job, listed[1].Job, listed[2].Job}, []holdfast.ID{dead[2], dead[1], dead[0]})
-		s.forget(store.HistoryTombstones, 90*time.Minute, 1, 1)
+		s.deleteHistory(store.HistoryTombstones, 90*time.Minute, 1, 1)
 		s.expectPurged(dead[1], "all")
-		s.forget(store.HistoryTombstones, 90*time.Minute, 100, 1)
-		s.forget(store.HistoryTombstones, 90*time.Minute, 100, 0)
+		s.deleteHistory(store.HistoryTombstones, 90*time.Minute, 100, 1)
+		s.deleteHistory(store.HistoryTombstones, 90*time.Minute, 100, 0)
 		_, err := s.Store.Job(s.ctx, dead[0])
 		s.expectError(err, holdfast.ErrNotFound)
 		s.expectPurged(dead[2], "all")
@@ -174,8 +174,8 @@ var forgetLaws = []law{
 		s.Advance(24 * time.Hour)
 		s.failFlaky("v2")
 		s.promote(10)
-		s.forget(store.HistoryCounts, time.Hour, 100, 1)
-		s.forget(store.HistoryCounts, time.Hour, 100, 0)
+		s.deleteHistory(store.HistoryCounts, time.Hour, 100, 1)
+		s.deleteHistory(store.HistoryCounts, time.Hour, 100, 0)
 		g := s.errorGroup(flaky)
 		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
 	}},
@@ -186,18 +186,18 @@ var forgetLaws = []law{
 		s.Advance(time.Hour)
 		_, err := s.Store.DeleteHistory(s.ctx, store.HistoryFeed, time.Minute, 100)
 		s.must(err)
-		s.conclude()
+		s.advanceGroups()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"an unknown shelf is refused", func(s *scene) {
+	{"an unknown history is refused", func(s *scene) {
 		_, err := s.Store.DeleteHistory(s.ctx, "attic", time.Hour, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 }
 
-func (s *scene) forget(shelf string, older time.Duration, limit, want int) {
+func (s *scene) deleteHistory(history string, older time.Duration, limit, want int) {
 	s.Helper()
-	n, err := s.Store.DeleteHistory(s.ctx, shelf, older, limit)
+	n, err := s.Store.DeleteHistory(s.ctx, history, older, limit)
 	s.must(err)
-	same(s, "forgotten of "+shelf, n, want)
+	same(s, "forgotten of "+history, n, want)
 }

@@ -35,7 +35,7 @@ var reclaimLaws = []law{
 			Charge: store.ChargeCrash, DueAt: job.AsOf.Add(time.Minute), Why: e.Why, Limit: 3, Count: 1,
 		}})
 	}},
-	{"a job that its worker never started is returned at no cost, with one interrupt", func(s *scene) {
+	{"a job that its worker never started is released at no cost, with one release", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(store.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(time.Minute)

@@ -15,9 +15,9 @@ func (s *scene) keep(c store.Change) {
 	s.must(s.Store.Apply(s.ctx, c))
 }
 
-func (s *scene) records(room string) []store.Record {
+func (s *scene) records(namespace string) []store.Record {
 	s.Helper()
-	records, err := s.Store.Records(s.ctx, room)
+	records, err := s.Store.Records(s.ctx, namespace)
 	s.must(err)
 	return records
 }
@@ -40,7 +40,7 @@ func breakerRecord(version int, body string) store.Record {
 func kept(records ...store.Record) store.Change { return store.Change{Records: records} }
 
 var recordLaws = []law{
-	{"a record is stored exactly, by room and name, and its version grows by one", func(s *scene) {
+	{"a record is stored exactly, by namespace and name, and its version grows by one", func(s *scene) {
 		now := s.job(s.enqueue()).AsOf
 		s.keep(kept(breakerRecord(0, `{"b": 1.0,  "a": null}`), store.Record{Namespace: "breaker", Name: "a", Body: raw(`1`)}, store.Record{Namespace: "budget", Name: "gateway", Body: raw(`2`)}))
 		s.Advance(time.Second)
@@ -50,7 +50,7 @@ var recordLaws = []law{
 			{Namespace: "breaker", Name: "a", Version: 2, Body: raw(`3`), KeptAt: now.Add(time.Second), AsOf: now.Add(2 * time.Second)},
 			{Namespace: "breaker", Name: "gateway", Version: 1, Body: raw(`{"b": 1.0,  "a": null}`), KeptAt: now, AsOf: now.Add(2 * time.Second)},
 		})
-		same(s, "of no room", len(s.records("nowhere")), 0)
+		same(s, "of no namespace", len(s.records("nowhere")), 0)
 	}},
 	{"a record that has changed is a conflict that names it, and nothing of the change is applied", func(s *scene) {
 		s.keep(kept(breakerRecord(0, `1`)))

@@ -31,11 +31,11 @@ func (s *scene) redrive(r store.Redrive) {
 	}
 }
 
-func (s *scene) expectTally(id holdfast.ID, want store.RedriveCounts) {
+func (s *scene) expectRedriveCounts(id holdfast.ID, want store.RedriveCounts) {
 	s.Helper()
 	got, err := s.Store.Redriven(s.ctx, id)
 	s.must(err)
-	same(s, "tally", got, want)
+	same(s, "counts", got, want)
 }
 
 // failAll makes n dead letters.
@@ -183,23 +183,23 @@ var redriveLaws = []law{
 			events := s.history(job).Events
 			same(s, "event", []any{len(events), events[0].Name, events[0].Actor, strings.Contains(events[0].Reason, "the gateway is back")}, []any{1, "discard", "ada", true})
 		}
-		s.expectTally(id, store.RedriveCounts{Taken: 2, Discarded: 2})
+		s.expectRedriveCounts(id, store.RedriveCounts{Taken: 2, Discarded: 2})
 	}},
 	{"the outcomes of redriven jobs are counted, and do not change later", func(s *scene) {
 		dead := s.failAll(5)
 		id := holdfast.NewID()
-		s.expectTally(id, store.RedriveCounts{})
+		s.expectRedriveCounts(id, store.RedriveCounts{})
 		s.redrive(step(id, dead...))
-		s.expectTally(id, store.RedriveCounts{Taken: 5, InFlight: 5})
+		s.expectRedriveCounts(id, store.RedriveCounts{Taken: 5, InFlight: 5})
 		l := s.claim(5)
 		s.settle(completes(l[0]), fails(l[1], "AGAIN"), ends(l[2], holdfast.Cancelled), retries(l[3], time.Hour))
 		want := store.RedriveCounts{Taken: 5, InFlight: 2, Complete: 1, Failed: 1, Cancelled: 1}
-		s.expectTally(id, want)
+		s.expectRedriveCounts(id, want)
 		s.retry(l[1].ID)
 		s.settle(completes(s.claimOne()))
-		s.expectTally(id, want)
+		s.expectRedriveCounts(id, want)
 		s.settle(completes(l[4]))
-		s.expectTally(id, store.RedriveCounts{Taken: 5, InFlight: 1, Complete: 2, Failed: 1, Cancelled: 1})
+		s.expectRedriveCounts(id, store.RedriveCounts{Taken: 5, InFlight: 1, Complete: 2, Failed: 1, Cancelled: 1})
 	}},
 	{"a redrive without an actor, with a patch that is not JSON or to an invalid queue is refused", func(s *scene) {
 		dead := s.failAll(1)
@@ -253,7 +253,7 @@ var redriveLaws = []law{
 		for _, job := range dead {
 			same(s, "generation and events", []int{s.job(job).Generation, len(s.history(job).Events)}, []int{2, 1})
 		}
-		s.expectTally(id, store.RedriveCounts{Taken: 20, InFlight: 20})
+		s.expectRedriveCounts(id, store.RedriveCounts{Taken: 20, InFlight: 20})
 		for _, answer := range s.tryRedrive(step(holdfast.NewID(), dead...)) {
 			s.expectError(answer, holdfast.ErrConflict)
 		}

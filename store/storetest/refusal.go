@@ -165,7 +165,7 @@ var refusalLaws = []law{
 		s.must(s.Store.SealGroup(s.ctx, group))
 		s.Advance(2 * time.Minute)
 		s.expectRefusal(retry(), holdfast.ErrConflict, textNoneRetryable, group, 1, 1)
-		s.conclude()
+		s.advanceGroups()
 		s.expectRefusal(s.Store.CancelGroup(s.ctx, of), holdfast.ErrConflict, textGroupSettled, group, "failed")
 	}},
 	{"a worker that has lost its lease gets ErrLeaseLost, and a record that has changed is refused", func(s *scene) {

@@ -255,12 +255,12 @@ func (s *scene) expectState(id holdfast.ID, want holdfast.State) holdfast.Job {
 	return job
 }
 
-// expectCounts compares token, failures, crashes, interrupts and generation.
+// expectCounts compares token, failures, crashes, releases and generation.
 func (s *scene) expectCounts(id holdfast.ID, want [5]int) holdfast.Job {
 	s.Helper()
 	j := s.job(id)
 	if got := [5]int{j.Token, j.Failures, j.Crashes, j.Releases, j.Generation}; got != want {
-		s.Fatalf("token, failures, crashes, interrupts, generation are %v, want %v", got, want)
+		s.Fatalf("token, failures, crashes, releases, generation are %v, want %v", got, want)
 	}
 	return j
 }

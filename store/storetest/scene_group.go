@@ -63,7 +63,7 @@ func thenEnqueue(on holdfast.GroupState, kind string) func(*holdfast.Group) {
 	}
 }
 
-// run claims all jobs of the default queue, fails the given ones and completes the others, and concludes groups.
+// run claims all jobs of the default queue, fails the given ones and completes the others, and advances groups.
 func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
 	s.Helper()
 	leases := s.claim(5000)
@@ -78,17 +78,17 @@ func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
 	if len(settlements) > 0 {
 		s.settle(settlements...)
 	}
-	s.conclude()
+	s.advanceGroups()
 	return ids(leases)
 }
 
-// conclude numbers events and concludes groups until nothing is left to do.
-func (s *scene) conclude() {
+// advanceGroups numbers events and advances groups until nothing is left to do.
+func (s *scene) advanceGroups() {
 	s.Helper()
-	concludeOn(s, s.Store)
+	advanceOn(s, s.Store)
 }
 
-func concludeOn(s *scene, db store.Store) {
+func advanceOn(s *scene, db store.Store) {
 	s.Helper()
 	for range 1000 {
 		s.must(sequenceOn(s, db))
@@ -98,7 +98,7 @@ func concludeOn(s *scene, db store.Store) {
 			return
 		}
 	}
-	s.Fatal("Conclude does not end: it reported changes a thousand times")
+	s.Fatal("AdvanceGroups does not end: it reported changes a thousand times")
 }
 
 func sequenceOn(s *scene, db store.Store) error {

@@ -20,16 +20,16 @@ var controlDefects = map[string]func(store.Store) store.Store{
 	"an edit that ignores the owner": func(s store.Store) store.Store {
 		return editsAs{s, func(e *store.Edit) { e.Owner = "" }}
 	},
-	"a limit kept as a counter":             func(s store.Store) store.Store { return &countsLimits{Store: s} },
-	"a bucket that is never charged":        func(s store.Store) store.Store { return freeTokens{s} },
-	"a hold on retries that holds all":      func(s store.Store) store.Store { return holdsAll{s} },
-	"an owner that is always served first":  func(s store.Store) store.Store { return unfair{s} },
-	"a redrive without compare-and-set":     func(s store.Store) store.Store { return redrivesTwice{s} },
-	"a redrive that patches nothing":        func(s store.Store) store.Store { return neverPatches{s} },
-	"a record kept without its version":     func(s store.Store) store.Store { return lastWins{s} },
-	"half of a change":                      func(s store.Store) store.Store { return halfChange{s} },
-	"a breach that is reported twice":       func(s store.Store) store.Store { return &tellsTwice{Store: s} },
-	"failures that are counted by the call": func(s store.Store) store.Store { return countsCalls{s} },
+	"a limit kept as a counter":                func(s store.Store) store.Store { return &countsLimits{Store: s} },
+	"a bucket that is never charged":           func(s store.Store) store.Store { return freeTokens{s} },
+	"a hold on retries that holds all":         func(s store.Store) store.Store { return holdsAll{s} },
+	"an owner that is always served first":     func(s store.Store) store.Store { return unfair{s} },
+	"a redrive without compare-and-set":        func(s store.Store) store.Store { return redrivesTwice{s} },
+	"a redrive that patches nothing":           func(s store.Store) store.Store { return neverPatches{s} },
+	"a record kept without its version":        func(s store.Store) store.Store { return lastWins{s} },
+	"half of a change":                         func(s store.Store) store.Store { return halfChange{s} },
+	"a missed deadline that is reported twice": func(s store.Store) store.Store { return &tellsTwice{Store: s} },
+	"failures that are counted by the call":    func(s store.Store) store.Store { return countsCalls{s} },
 	"a version that is not checked": func(s store.Store) store.Store {
 		return settlesAs{s, func(e *store.Settlement) { e.Version = "" }}
 	},

@@ -13,7 +13,7 @@ var groupDefects = map[string]func(store.Store) store.Store{
 	"a group whose outcome is a counter":          func(s store.Store) store.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
 	"a retry that leaves the group as it was":     func(s store.Store) store.Store { return neverReopens{s} },
 	"waiting members start at once":               func(s store.Store) store.Store { return neverWaits{s} },
-	"waiting members are never released":          func(s store.Store) store.Store { return neverConcludes{s} },
+	"waiting members are never released":          func(s store.Store) store.Store { return neverAdvances{s} },
 	"a retried group without its waiting members": func(s store.Store) store.Store { return retriesHalf{s} },
 	"a cancelled group whose members continue":    func(s store.Store) store.Store { return onlySeals{s} },
 }
@@ -61,9 +61,9 @@ func (s neverWaits) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hol
 	return s.Store.Enqueue(ctx, hasty)
 }
 
-type neverConcludes struct{ store.Store }
+type neverAdvances struct{ store.Store }
 
-func (neverConcludes) AdvanceGroups(context.Context, int) (int, error) { return 0, nil }
+func (neverAdvances) AdvanceGroups(context.Context, int) (int, error) { return 0, nil }
 
 // retriesHalf retries failed members one by one, without those that wait for them.
 type retriesHalf struct{ store.Store }

@@ -160,7 +160,7 @@ var settleLaws = []law{
 		bad.Charge = "favour"
 		answers := s.trySettle(bad, completes(l[1]))
 		s.expectError(answers[0], holdfast.ErrInvalid)
-		same(s, "refusal", answers[0].Error(), `a charge of "favour": use failure, crash, interrupt, or none`)
+		same(s, "refusal", answers[0].Error(), `a charge of "favour": use failure, crash, release, or none`)
 		s.must(answers[1])
 		s.expectState(l[1].ID, holdfast.Complete)
 		s.expectCounts(l[0].ID, [5]int{1, 0, 0, 0, 1})

@@ -238,11 +238,11 @@ var trendLaws = []law{
 			}
 			same(s, "left", got, want)
 		}
-		s.forget(store.HistoryCounts, time.Hour, 100, 0)
-		s.forget(store.HistoryCounts, 150*time.Second, 1, 1)
+		s.deleteHistory(store.HistoryCounts, time.Hour, 100, 0)
+		s.deleteHistory(store.HistoryCounts, 150*time.Second, 1, 1)
 		left("q1", "q2", "q3", "q4", "q5")
-		s.forget(store.HistoryCounts, 150*time.Second, 100, 2)
-		s.forget(store.HistoryCounts, 150*time.Second, 100, 0)
+		s.deleteHistory(store.HistoryCounts, 150*time.Second, 100, 2)
+		s.deleteHistory(store.HistoryCounts, 150*time.Second, 100, 0)
 		left("q3", "q4", "q5")
 	}},
 }

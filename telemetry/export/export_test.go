@@ -71,7 +71,7 @@ func TestSpansArriveAtTheCollectorThatTheVariablesName(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := telemetry.NewTracing(provider).Middleware()(func(context.Context, *engine.Raw) error { return nil })
-	lease := &store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note"}}
+	lease := store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note"}}
 	if err := handler(t.Context(), &engine.Raw{Lease: lease}); err != nil {
 		t.Fatal(err)
 	}

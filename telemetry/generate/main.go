@@ -1,4 +1,4 @@
-// Generate writes the dashboard and the alert rules. Run it in the root of the repository.
+// Generate writes the dashboard and the alert rules. Run it in the folder telemetry.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 
 func main() {
 	for file, text := range map[string][]byte{
-		"telemetry/dashboard.json": telemetry.Dashboard(),
-		"telemetry/alerts.yaml":    telemetry.Rules(),
+		"dashboard.json": telemetry.Dashboard(),
+		"alerts.yaml":    telemetry.Rules(),
 	} {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, err)

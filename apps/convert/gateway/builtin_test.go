@@ -141,8 +141,8 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 func TestAWriteErrorIsReturned(t *testing.T) {
 	long := &pdf.Document{Pages: []pdf.Page{{Number: 1, Blocks: []pdf.Block{block(words(0, 0, strings.Repeat("x", 300_000)))}}}}
 	for _, m := range builtin[:2] {
-		for _, room := range []fullDisk{0, 70_000, 299_000} {
-			if err := m.writeTo(&room, long); !errors.Is(err, errFull) {
+		for _, left := range []fullDisk{0, 70_000, 299_000} {
+			if err := m.writeTo(&left, long); !errors.Is(err, errFull) {
 				t.Errorf("%s was written to a full disk without a word: %v", m.Name, err)
 			}
 		}

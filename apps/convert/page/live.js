@@ -1,6 +1,6 @@
 // Live updates: the events of this session's jobs, and the state of the converter.
 
-const eventTypes = ["queued", "processing", "reclaimed", "retry", "returned", "complete", "failed", "expired", "cancelled", "manual_retry", "redrive", "cancel"];
+const eventTypes = ["queued", "processing", "reclaimed", "retry", "released", "complete", "failed", "expired", "cancelled", "manual_retry", "redrive", "cancel"];
 const pollInterval = 5000;
 
 /** follow listens for events. Each event names a job; the caller reads the job from the API. */

@@ -58,7 +58,7 @@ func TestARetryIsFoundInItsLine(t *testing.T) {
 	}
 }
 
-func TestARoomIsReadByName(t *testing.T) {
+func TestANamespaceIsReadByName(t *testing.T) {
 	_, i := openHealthy(t)
 	records, err := i.Records(t.Context(), "breaker")
 	want := []store.Record{
@@ -69,7 +69,7 @@ func TestARoomIsReadByName(t *testing.T) {
 		t.Errorf("error %v, difference %s", err, diff)
 	}
 	if records, err := i.Records(t.Context(), "empty"); err != nil || len(records) != 0 {
-		t.Errorf("an empty room: %v, error %v", records, err)
+		t.Errorf("an empty namespace: %v, error %v", records, err)
 	}
 }
 
@@ -149,16 +149,16 @@ func TestErrorGroupsAreTheLastSeenFirstAndCanBeNarrowed(t *testing.T) {
 	}
 }
 
-func TestExperienceAddsUp(t *testing.T) {
+func TestRetryStatsAddUp(t *testing.T) {
 	s, i := openHealthy(t)
 	// Job 2 expires before its retry; job 3 completes at its third attempt.
 	s.plant(script(`
 DELETE FROM holdfast_later WHERE job = J2;
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, code) VALUES (J2, 2, 1, 'w1', NOON - 100, NOON - 100, 'failed', 'JOB_EXPIRED');
-INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at) VALUES (J3, 3, 1, 'w1', NOON - 100, NOON - 100, 'queued', 'interrupt', NOON);
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, worker, code) VALUES
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at) VALUES (J3, 3, 1, 'w1', NOON - 100, NOON - 100, 'queued', 'release', NOON);
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, worker, code) VALUES
  (J2, 2, 1, 0, 0, 1, NOON - 100, 'failed', 'w1', 'JOB_EXPIRED'), (J3, 4, 1, 1, 1, 1, NOON, 'complete', 'w1', NULL);
-DELETE FROM holdfast_lease`))
+DELETE FROM holdfast_batch`))
 	tell := func(within time.Duration) (told []string) {
 		t.Helper()
 		all, err := i.RetryStats(t.Context(), within)
@@ -212,7 +212,7 @@ func TestTheFirstIDIsBeforeAllThatWereMadeSince(t *testing.T) {
 func TestBehindCountsJobsThatAHoldKeepsBack(t *testing.T) {
 	s, i := openHealthy(t)
 	s.plant(script(retried))
-	s.plant(script("INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (5, 0, J4, 0, 0, 0, 0, 1)"))
+	s.plant(script("INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) VALUES (5, 0, J4, 0, 0, 0, 0, 1)"))
 	check := func(h store.Hold, want int) {
 		t.Helper()
 		if got, err := i.CountHeld(t.Context(), h); err != nil || got != want {
@@ -236,7 +236,7 @@ func TestBehindCountsJobsThatAHoldKeepsBack(t *testing.T) {
 	check(store.Hold{Owner: "ann"}, 0)
 	s.plant(`
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) SELECT -4, 0, unhex(printf('%032x', i)), 1, 1, 0, 0, 1 FROM n`)
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) SELECT -4, 0, unhex(printf('%032x', i)), 1, 1, 0, 0, 1 FROM n`)
 	check(store.Hold{Owner: "b*", Retries: true}, 10_000)
 	for _, h := range []store.Hold{{}, {Queue: "\xff"}} {
 		if _, err := i.CountHeld(t.Context(), h); !errors.Is(err, holdfast.ErrInvalid) {

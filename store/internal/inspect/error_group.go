@@ -98,7 +98,7 @@ func (p *errorGroupPicker) pick() query {
 		where = append(where, status+" = "+p.bind(string(p.filter.Status)))
 	}
 	if p.filter.Kind != "" {
-		where = append(where, "EXISTS (SELECT 1 FROM holdfast_error_tally t WHERE t.fingerprint = g.fingerprint AND t.step > "+p.bind(p.now.Add(-week-step))+
+		where = append(where, "EXISTS (SELECT 1 FROM holdfast_error_count t WHERE t.fingerprint = g.fingerprint AND t.step > "+p.bind(p.now.Add(-week-step))+
 			" AND t.kind = "+p.bind(p.filter.Kind)+")")
 	}
 	if p.filter.Cursor != "" {

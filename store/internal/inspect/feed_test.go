@@ -40,9 +40,9 @@ func TestTheFeedListsEventsOfJobsInOrder(t *testing.T) {
 		of(13, store.Event{Name: "cancelled", At: ms(-890)}),
 		{Subject: "group/" + id(201).String(), Name: "partial", At: ms(-100), Actor: "holdfast", Reason: "2 of 4 complete", Generation: 2, Owner: "ann", Group: id(201), Context: map[string]string{"name": "spring"}},
 		{Name: "forgotten", At: ms(-80)},
-		of(12, store.Event{Name: "breach", At: ms(-90), Actor: "ann", Reason: "too late", Request: "req-7", Token: 1}),
-		in(202, of(25, store.Event{Name: "returned", At: ms(-640), Token: 1, Took: 10 * time.Millisecond, DueAt: ms(500)})),
-		{Job: id(99), Name: "returned", At: ms(-640), Token: 3, Generation: 1}, // no row of this job is left
+		of(12, store.Event{Name: "deadline missed", At: ms(-90), Actor: "ann", Reason: "too late", Request: "req-7", Token: 1}),
+		in(202, of(25, store.Event{Name: "released", At: ms(-640), Token: 1, Took: 10 * time.Millisecond, DueAt: ms(500)})),
+		{Job: id(99), Name: "released", At: ms(-640), Token: 3, Generation: 1}, // no row of this job is left
 	}
 	for n := range want {
 		want[n].Seq = int64(n + 1)
@@ -104,7 +104,7 @@ func TestAJobThatEndsTwiceUnderOneTokenIsShownAsItWasEachTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		// The group was retried: 13 waited again, and was cancelled again, never claimed.
 		plant("UPDATE holdfast_finished SET generation = 2, finished_at = {at -10} WHERE job = {id 13}")
-		plant("INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens) VALUES (19, 1, 'cancelled', {at -10}, {jobs 13}, {tokens 0}); UPDATE holdfast_feed SET head = 19, concluded = 19")
+		plant("INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens) VALUES (19, 1, 'cancelled', {at -10}, {jobs 13}, {tokens 0}); UPDATE holdfast_feed SET head = 19, advanced = 19")
 		first, err := i.Feed(t.Context(), 12, 1)
 		second, err2 := i.Feed(t.Context(), 18, 1)
 		if err != nil || err2 != nil || first.Events[0].Generation != 1 || !first.Events[0].At.Equal(noon.Add(-890*time.Millisecond)) || second.Events[0].Generation != 2 {

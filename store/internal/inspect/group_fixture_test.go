@@ -32,16 +32,16 @@ SELECT id, 1, 'mail', 'default', 0, created_at, 'ann', group_id, '{}' FROM (
  UNION ALL SELECT {id 24}, {at -690}, {id 202} UNION ALL SELECT {id 25}, {at -690}, {id 202} UNION ALL SELECT {id 26}, {at -690}, {id 202}
  UNION ALL SELECT {id 27}, {at -690}, {id 204} UNION ALL SELECT {id 28}, {at -690}, {id 204}) AS made;
 INSERT INTO holdfast_after (upstream, job, regardless) VALUES ({id 12}, {id 13}, FALSE), ({id 21}, {id 23}, TRUE), ({id 22}, {id 24}, FALSE), ({id 21}, {id 24}, FALSE);
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (1, 0, {id 22}, 0, 0, 0, 0, 1);
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold) VALUES
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) VALUES (1, 0, {id 22}, 0, 0, 0, 0, 1);
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold) VALUES
  ({late -690}, {id 23}, 0, 0, 0, 0, 1, ''), ({late -690}, {id 24}, 0, 0, 0, 0, 1, ''), ({at 500}, {id 25}, 1, 0, 0, 1, 1, NULL);
 {lease 21}
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at, code, category, message, context) VALUES
  ({id 11}, 1, 1, 'w1', {at -950}, {at -940}, 'queued', 'failure', 1, 3, {at -930}, 'TIMEOUT', 'timeout', 'too slow', '{"http_status":"504"}'),
  ({id 12}, 1, 1, 'w1', {at -950}, {at -910}, 'failed', 'failure', 1, 1, NULL, 'GW_5XX', 'dependency', 'the gateway failed', NULL),
- ({id 25}, 1, 1, 'w1', {at -650}, {at -640}, 'queued', 'interrupt', 0, 0, {at 500}, NULL, NULL, NULL, NULL),
+ ({id 25}, 1, 1, 'w1', {at -650}, {at -640}, 'queued', 'release', 0, 0, {at 500}, NULL, NULL, NULL, NULL),
  ({id 28}, 1, 1, 'w1', {at -350}, {at -350}, 'failed', NULL, 0, 0, NULL, 'JOB_EXPIRED', 'expired', 'not started in time', NULL);
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, upstream) VALUES
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, code, upstream) VALUES
  ({id 11}, 2, 1, 0, 0, 1, {at -930}, {at -900}, 'complete', 'w1', NULL, NULL), ({id 12}, 1, 1, 0, 0, 1, {at -950}, {at -910}, 'failed', 'w1', 'GW_5XX', NULL),
  ({id 13}, 0, 0, 0, 0, 1, NULL, {at -890}, 'cancelled', NULL, NULL, {id 12}), ({id 26}, 1, 0, 0, 0, 1, {at -600}, {at -590}, 'complete', 'w1', NULL, NULL),
  ({id 27}, 1, 0, 0, 0, 1, {at -600}, {at -590}, 'complete', 'w1', NULL, NULL), ({id 28}, 1, 0, 0, 0, 1, NULL, {at -350}, 'failed', 'w1', 'JOB_EXPIRED', NULL);
@@ -51,13 +51,13 @@ INSERT INTO holdfast_purge_count (rule, kind, state, code, jobs, last) VALUES ('
 INSERT INTO holdfast_artifact (job, name, ref, size, created_at, expire_at, expired_at) VALUES
  ({id 11}, 'source', 's3://a', 10, {at -990}, {at -1}, NULL), ({id 11}, 'Result', 's3://b', 20, {at -980}, {at 1}, NULL), ({id 12}, 'source', 's3://c', 30, {at -990}, {at -5}, {at -4}), ({id 12}, 'z', 's3://d', 0, {at -990}, {at -3}, NULL);
 INSERT INTO holdfast_event (id, job, subject, at, name, actor, reason, request, token, generation) {own} VALUES
- (1, NULL, 'group/01000000-0000-7000-8000-0000000000c9', {at -100}, 'partial', 'holdfast', '2 of 4 complete', NULL, 0, 2), (2, {id 12}, NULL, {at -90}, 'breach', 'ann', 'too late', 'req-7', 1, 1),
- (3, {id 15}, NULL, {at -995}, 'breach', 'holdfast', NULL, NULL, 1, 1), (4, NULL, 'breaker/gateway', {at -80}, 'opened', 'holdfast', NULL, NULL, 0, 0);
+ (1, NULL, 'group/01000000-0000-7000-8000-0000000000c9', {at -100}, 'partial', 'holdfast', '2 of 4 complete', NULL, 0, 2), (2, {id 12}, NULL, {at -90}, 'deadline missed', 'ann', 'too late', 'req-7', 1, 1),
+ (3, {id 15}, NULL, {at -995}, 'deadline missed', 'holdfast', NULL, NULL, 1, 1), (4, NULL, 'breaker/gateway', {at -80}, 'opened', 'holdfast', NULL, NULL, 0, 0);
 INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUES
  (1, 3, 'queued', {at -970}, {jobs 11 12 13}, {tokens 0 0 0}, NULL), (4, 2, 'processing', {at -950}, {jobs 11 12}, {tokens 1 1}, NULL), (6, 1, 'retry', {at -939}, {jobs 11}, {tokens 1}, NULL),
  (7, 1, 'reclaimed', {at -930}, {jobs 11}, {tokens 2}, NULL), (8, 2, 'complete', {at -895}, {jobs 11 14}, {tokens 2 1}, NULL), (10, 3, 'failed', {at -350}, {jobs 12 28 15}, {tokens 1 1 1}, NULL),
- (13, 1, 'cancelled', {at -890}, {jobs 13}, {tokens 0}, NULL), (14, 3, 'story', {at -80}, NULL, NULL, {lines 1 99 2}), (17, 2, 'returned', {at -640}, {jobs 25 99}, {tokens 1 3}, NULL);
-UPDATE holdfast_feed SET head = 18, concluded = 18;
+ (13, 1, 'cancelled', {at -890}, {jobs 13}, {tokens 0}, NULL), (14, 3, 'story', {at -80}, NULL, NULL, {lines 1 99 2}), (17, 2, 'released', {at -640}, {jobs 25 99}, {tokens 1 3}, NULL);
+UPDATE holdfast_feed SET head = 18, advanced = 18;
 `
 
 // onBoth runs a test on both databases, each with the campaign inserted and its first events sealed. The test may
@@ -122,7 +122,7 @@ func inSQLite(what string, of []string) string {
 	case "late":
 		return fmt.Sprint(instant(of[0]).AddDate(0, 0, 365250).UnixMicro())
 	case "lease":
-		return fmt.Sprintf("INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, members) VALUES (x'%s', 'w1', %d, %d, x'%[1]s', '[[1,0,0,0,1,1]]');",
+		return fmt.Sprintf("INSERT INTO holdfast_batch (id, worker, claimed_at, expires_at, jobs, members) VALUES (x'%s', 'w1', %d, %d, x'%[1]s', '[[1,0,0,0,1,1]]');",
 			hexes(of)[0], instant("-500").UnixMicro(), instant("9000").UnixMicro())
 	case "tokens", "lines":
 		return "'[" + strings.Join(of, ",") + "]'"
@@ -148,7 +148,7 @@ func inPostgres(what string, of []string) string {
 	case "late":
 		return at(instant(of[0])) + " + interval '365250 days'"
 	case "lease":
-		return fmt.Sprintf("INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, started) VALUES ('%s', 'w1', %s, %s, '{%[1]s}', '{true}');",
+		return fmt.Sprintf("INSERT INTO holdfast_batch (id, worker, claimed_at, expires_at, jobs, started) VALUES ('%s', 'w1', %s, %s, '{%[1]s}', '{true}');",
 			hexes(of)[0], at(instant("-500")), at(instant("9000")))
 	case "hex":
 		return "encode(" + of[0] + ", 'hex')"

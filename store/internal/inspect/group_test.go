@@ -111,9 +111,9 @@ func TestMembersAreListedWithThoseTheyWaitFor(t *testing.T) {
 		if diff := cmp.Diff(ids(12), history.Job.After); diff != "" || err != nil || history.Job.Waiting || history.Job.Upstream != id(12) {
 			t.Errorf("error %v, %+v", err, history.Job)
 		}
-		breached, err := i.History(t.Context(), id(12))
-		if err != nil || len(breached.Events) != 1 || breached.Events[0].Request != "req-7" {
-			t.Errorf("error %v, events %+v", err, breached.Events)
+		missed, err := i.History(t.Context(), id(12))
+		if err != nil || len(missed.Events) != 1 || missed.Events[0].Request != "req-7" {
+			t.Errorf("error %v, events %+v", err, missed.Events)
 		}
 		counts, err := i.Counts(t.Context())
 		due := 0

@@ -49,16 +49,16 @@ func readHold(r Row, now time.Time) store.Hold {
 	return hold
 }
 
-// Records reads the records of a room, ordered by name.
-func (i *Inspector) Records(ctx context.Context, room string) ([]store.Record, error) {
+// Records reads the records of a namespace, ordered by name.
+func (i *Inspector) Records(ctx context.Context, namespace string) ([]store.Record, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var records []store.Record
-	err = i.q.Query(ctx, i.statements["inspect_records"], []any{room}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_records"], []any{namespace}, func(r Row) error {
 		records = append(records, store.Record{
-			Namespace: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
+			Namespace: namespace, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
 		})
 		return nil
 	})

@@ -56,12 +56,12 @@ func tell(ctx context.Context, i *Inspector) (all told, err error) {
 // openBusy returns tables with failures and completions every twenty-three minutes for ten days.
 func openBusy(t *testing.T) *tables {
 	s, _ := openHealthy(t)
-	s.plant("DELETE FROM holdfast_error_tally; DELETE FROM holdfast_tally")
+	s.plant("DELETE FROM holdfast_error_count; DELETE FROM holdfast_trend")
 	for n := range int(10 * day / (23 * time.Minute)) {
 		at := noon.Add(-time.Duration(n) * 23 * time.Minute)
-		s.plant(fmt.Sprintf("INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ('f%d', %d, 'kind%d', 'q%d', '', 'v%d', %d)",
+		s.plant(fmt.Sprintf("INSERT INTO holdfast_error_count (fingerprint, step, kind, queue, dependency, version, failures) VALUES ('f%d', %d, 'kind%d', 'q%d', '', 'v%d', %d)",
 			[]int{2, 5, 3, 2}[n%4], at.Truncate(step).UnixMicro(), n%5, n%2, n/100, 1+n%7))
-		s.plant(fmt.Sprintf("INSERT INTO holdfast_tally (step, shard, queue, complete, failed, retried, cancelled) VALUES (%d, 0, 'q%d', %d, %d, 1, 0)",
+		s.plant(fmt.Sprintf("INSERT INTO holdfast_trend (step, shard, queue, complete, failed, retried, cancelled) VALUES (%d, 0, 'q%d', %d, %d, 1, 0)",
 			at.Truncate(time.Minute).UnixMicro(), n%3, n%11, n%4))
 	}
 	return s

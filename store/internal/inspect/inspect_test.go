@@ -164,7 +164,7 @@ UPDATE holdfast_job SET args = hex(zeroblob(5000000)), tags = '{}' WHERE id = J2
 UPDATE holdfast_attempt SET context = '[1' WHERE job = J2;
 UPDATE holdfast_finished SET result = '{' WHERE job = J4;
 DELETE FROM holdfast_finished WHERE job = J5;
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (2, 0, J4, 0, 0, 0, 0, 1)`))
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) VALUES (2, 0, J4, 0, 0, 0, 0, 1)`))
 	for _, filter := range []store.Filter{{}, {State: holdfast.Queued}, {Tag: "red"}, {Code: "GW_5XX"}} {
 		jobs, _, err := i.Jobs(t.Context(), filter)
 		if err != nil {
@@ -256,7 +256,7 @@ func TestAheadCountsTheQueueUpToAThousand(t *testing.T) {
 	}
 	s.plant(script(`
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) SELECT 1, -1, unhex(printf('%032x', i)), 0, 0, 0, 0, 1 FROM n`))
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) SELECT 1, -1, unhex(printf('%032x', i)), 0, 0, 0, 0, 1 FROM n`))
 	if got := ahead(1); got != 1000 {
 		t.Errorf("ahead of a job behind fifteen hundred: %d", got)
 	}

@@ -9,13 +9,13 @@ import (
 
 // Two ends of job 21, for which 23 and 24 wait: complete, and failed.
 const (
-	ended21  = "DELETE FROM holdfast_lease; INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state) VALUES ({id 21}, 1, 0, 0, 0, 1, {at -500}, {at -1}, 'complete');"
-	failed21 = "DELETE FROM holdfast_lease; INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, code) VALUES ({id 21}, 1, 1, 'w1', {at -500}, {at -1}, 'failed', 'failure', 1, 'BAD'); " +
-		"INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, code) VALUES ({id 21}, 1, 1, 0, 0, 1, {at -500}, {at -1}, 'failed', 'BAD'); DELETE FROM holdfast_after WHERE job = {id 23} AND upstream = {id 21}; INSERT INTO holdfast_after (upstream, job, regardless) VALUES ({id 22}, {id 23}, TRUE);"
+	ended21  = "DELETE FROM holdfast_batch; INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state) VALUES ({id 21}, 1, 0, 0, 0, 1, {at -500}, {at -1}, 'complete');"
+	failed21 = "DELETE FROM holdfast_batch; INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, code) VALUES ({id 21}, 1, 1, 'w1', {at -500}, {at -1}, 'failed', 'failure', 1, 'BAD'); " +
+		"INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, code) VALUES ({id 21}, 1, 1, 0, 0, 1, {at -500}, {at -1}, 'failed', 'BAD'); DELETE FROM holdfast_after WHERE job = {id 23} AND upstream = {id 21}; INSERT INTO holdfast_after (upstream, job, regardless) VALUES ({id 22}, {id 23}, TRUE);"
 	stone16 = "INSERT INTO holdfast_tombstone (job, kind, queue, group_id, state, finished_at, purged_at, rule) VALUES ({id 16}, 'mail', 'default', {id 201}, 'complete', {at -895}, {at -50}, 'a week');"
 	wipedTo = "UPDATE holdfast_feed SET anchor = 1, anchored = (SELECT hash FROM holdfast_event WHERE link = 1); DELETE FROM holdfast_event WHERE link = 1;"
 	cutOff  = wipedTo + "INSERT INTO holdfast_event (id, subject, at, name, actor, reason, token, generation) {own} SELECT 99, 'audit', {at 0}, 'shortened', 'holdfast', '1 lines up to link 1 are forgotten, the newest of 2020-01-01T00:00:00Z; its hash is ' || {hex anchored}, 0, 0 FROM holdfast_feed;"
-	keyMade = "INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ('key', 'ada', 1, '{}', {at 0});"
+	keyMade = "INSERT INTO holdfast_record (namespace, name, version, body, kept_at) VALUES ('key', 'ada', 1, '{}', {at 0});"
 )
 
 // groupDamages are scripts that break, in the campaign, the rule under which they are listed.
@@ -33,7 +33,7 @@ var groupDamages = map[string][]string{
 	"a member waits only for members that have not ended": {ended21, failed21, "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "DELETE FROM holdfast_after WHERE job = {id 23}"},
 	"the feed is numbered without gaps": {
 		"DELETE FROM holdfast_outbox WHERE first = 6", "DELETE FROM holdfast_outbox WHERE first = 1", "DELETE FROM holdfast_outbox WHERE first = 17", "UPDATE holdfast_outbox SET events = 3 WHERE first = 17",
-		"UPDATE holdfast_feed SET head = 19", "UPDATE holdfast_feed SET concluded = 19", "UPDATE holdfast_feed SET purged = 1", "UPDATE holdfast_feed SET concluded = 2; DELETE FROM holdfast_outbox WHERE first = 1; UPDATE holdfast_feed SET purged = 3",
+		"UPDATE holdfast_feed SET head = 19", "UPDATE holdfast_feed SET advanced = 19", "UPDATE holdfast_feed SET purged = 1", "UPDATE holdfast_feed SET advanced = 2; DELETE FROM holdfast_outbox WHERE first = 1; UPDATE holdfast_feed SET purged = 3",
 		"DELETE FROM holdfast_feed",
 	},
 	"a page of the feed names as many as it counts": {
@@ -71,13 +71,13 @@ var allowed = []string{
 	"DELETE FROM holdfast_outbox; UPDATE holdfast_feed SET purged = 18",
 	"UPDATE holdfast_group SET state = 'cancelled' WHERE id = {id 201}",
 	"UPDATE holdfast_group SET live = {id 25} WHERE id = {id 202}",
-	ended21 + "UPDATE holdfast_feed SET concluded = 17",
+	ended21 + "UPDATE holdfast_feed SET advanced = 17",
 	ended21 + "UPDATE holdfast_group SET attend = TRUE WHERE id = {id 202}",
 	failed21 + "UPDATE holdfast_after SET regardless = TRUE",
-	failed21 + "UPDATE holdfast_feed SET concluded = 17",
+	failed21 + "UPDATE holdfast_feed SET advanced = 17",
 	"DELETE FROM holdfast_after WHERE job = {id 23}; UPDATE holdfast_group SET attend = TRUE WHERE id = {id 202}",
 	"UPDATE holdfast_group SET state = 'processing', settled_at = NULL, attend = TRUE WHERE id = {id 204}",
-	"UPDATE holdfast_group SET state = 'processing', settled_at = NULL WHERE id = {id 204}; UPDATE holdfast_feed SET concluded = 17",
+	"UPDATE holdfast_group SET state = 'processing', settled_at = NULL WHERE id = {id 204}; UPDATE holdfast_feed SET advanced = 17",
 	"INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES ({id 101}, {id 14}, 1, {at 0}, 'complete')",
 	"UPDATE holdfast_tombstone SET job = {id 11}, purged_at = {at -995} WHERE job = {id 15}; DELETE FROM holdfast_event WHERE id = 3; UPDATE holdfast_feed SET link = 2, hash = (SELECT hash FROM holdfast_event WHERE id = 2)",
 	"UPDATE holdfast_finished SET generation = 2 WHERE job = {id 26}; " + cutOff,
@@ -138,7 +138,7 @@ func TestWhatGroupsAndRetentionDoToAHealthyStoreIsNoFinding(t *testing.T) {
 	})
 }
 
-func TestEventsWithoutNumbersAreNeitherReadNorConcluded(t *testing.T) {
+func TestEventsWithoutNumbersAreNeitherReadNorActedOn(t *testing.T) {
 	s := openPostgres(t)
 	s.plant(inDialect(Postgres, campaign))
 	i := New(s, Postgres)

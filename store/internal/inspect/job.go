@@ -59,7 +59,7 @@ func (i *Inspector) leaseOfOne() string {
 	if i.dialect != SQLite {
 		return ""
 	}
-	return ", holdfast_leased AS (SELECT m.* FROM holdfast_lease h CROSS JOIN main.holdfast_leased m ON m.lease = h.id WHERE instr(h.jobs, $1) > 0 AND m.job = $1)"
+	return ", holdfast_leased AS (SELECT m.* FROM holdfast_batch h CROSS JOIN main.holdfast_leased m ON m.batch = h.id WHERE instr(h.jobs, $1) > 0 AND m.job = $1)"
 }
 
 // readJob reads one row of the statement inspect_jobs.

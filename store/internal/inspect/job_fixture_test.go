@@ -51,10 +51,10 @@ INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created
  (J9, 1, 'mail', 'default', 0, 0, NOON - 1000000, NULL, NULL, NULL, NULL, NULL, 0, NULL, '{"to":9}');
 UPDATE holdfast_job SET dependency = 'printer' WHERE id = J4;
 UPDATE holdfast_job SET retry_within = 90000000 WHERE id = J2;
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (3, 0, J1, 0, 0, 0, 0, 1, NULL);
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON + 1000000, J2, 1, 1, 0, 0, 1), (NOON + 5000000, J7, 0, 0, 0, 0, 1);
-INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000a', 'w1', NULL, NOON - 500000, NOON + 9500000, J3, '[[3,1,1,0,1,1]]');
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, discarded_at, state, worker, code, fingerprint, result) VALUES
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at) VALUES (3, 0, J1, 0, 0, 0, 0, 1, NULL);
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation) VALUES (NOON + 1000000, J2, 1, 1, 0, 0, 1), (NOON + 5000000, J7, 0, 0, 0, 0, 1);
+INSERT INTO holdfast_batch (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000a', 'w1', NULL, NOON - 500000, NOON + 9500000, J3, '[[3,1,1,0,1,1]]');
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, discarded_at, state, worker, code, fingerprint, result) VALUES
  (J4, 1, 0, 0, 0, 1, NOON - 300000, NOON - 200000, NULL, 'complete', 'w1', NULL, NULL, '{"ok":true}'),
  (J5, 2, 2, 0, 0, 1, NOON - 300000, NOON - 200000, NULL, 'failed', 'w1', 'GW_5XX', 'f5', NULL),
  (J6, 0, 0, 0, 0, 1, NULL, NOON - 200000, NULL, 'cancelled', NULL, NULL, NULL, NULL),
@@ -68,12 +68,12 @@ INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_
  (J5, 2, 1, 'w1', NOON - 300000, NOON - 200000, 'failed', 'failure', 2, 2, NULL, 'GW_5XX', 'dependency', 'the gateway failed', NULL, 'f5', 'gave up'),
  (J8, 1, 1, 'w1', NOON - 300000, NOON - 200000, 'failed', 'failure', 1, 1, NULL, 'BAD', 'input', 'bad input', NULL, 'f8', 'final'),
  (J9, 1, 1, 'w1', NOON - 900000, NOON - 800000, 'failed', 'failure', 1, 1, NULL, 'BAD', 'input', 'bad input', NULL, 'f8', 'final');
-INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, why) VALUES (J3, 1, 'complete', NOON - 650000, 250000, NULL, NULL, NULL, NULL, 'late');
+INSERT INTO holdfast_late_settlement (job, token, to_state, at, took, charge, code, category, message, why) VALUES (J3, 1, 'complete', NOON - 650000, 250000, NULL, NULL, NULL, NULL, 'late');
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation) VALUES (J9, NOON - 700000, 'manual retry', 'ann', 'fixed the input', 1, 2), (J8, NOON - 100000, 'discard', 'bob', 'hopeless', 1, 1), (J6, NOON - 200000, 'cancel', 'bob', NULL, 0, 1);
 INSERT INTO holdfast_unique (owner, kind, key, job) VALUES ('ann', 'mail', 'one', J1), ('', 'report', 'kept', J4);
 INSERT INTO holdfast_idempotency (owner, key, digest, job, created_at) VALUES ('ann', 'idem', x'00', J1, NOON);
 INSERT INTO holdfast_expiry (expire_at, job) VALUES (NOON + 9000000, J7);
-INSERT INTO holdfast_carry (job, since, checkpoint, percent, note, noted_at) VALUES (J3, NULL, '{"row":7}', 42.5, 'half way', NOON - 100000);
+INSERT INTO holdfast_progress (job, since, checkpoint, percent, note, noted_at) VALUES (J3, NULL, '{"row":7}', 42.5, 'half way', NOON - 100000);
 INSERT INTO holdfast_hold (scope, name, source, retries, at_most, per_second, burst, level, level_at, since, until, expected, actor, reason) VALUES
  ('queue', 'bulk', 'operator', 0, 0, NULL, NULL, NULL, NULL, NOON - 1000, NULL, NULL, 'ann', 'too much'),
  ('kind', 'mail', 'operator', 0, 0, NULL, NULL, NULL, NULL, NOON - 1000, NOON - 1, NULL, 'ann', 'over'),
@@ -82,7 +82,7 @@ INSERT INTO holdfast_hold (scope, name, source, retries, at_most, per_second, bu
  ('dependency', 'gateway', 'breaker', 1, 2, 0.5, 10, 3, NOON - 4000000, NOON - 5000000, NULL, NOON + 1000000, 'holdfast', 'half-open'),
  ('owner', 'a*', 'limit', 0, 4, NULL, NULL, NULL, NULL, NOON - 1000, NULL, NULL, 'holdfast', NULL);
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation) VALUES ('breaker/gateway', NOON - 5000000, 'opened', 'holdfast', 'ten of twenty failed', 0, 0), ('breaker/gateway', NOON - 1000000, 'half-open', 'holdfast', NULL, 0, 0), ('breaker/other', NOON, 'opened', 'holdfast', NULL, 0, 0);
-INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ('breaker', 'gateway', 3, '{"state":"half-open"}', NOON - 1000000), ('breaker', 'Zoo', 1, '{}', NOON), ('share', 'ann', 1, '{"weight":3}', NOON);
+INSERT INTO holdfast_record (namespace, name, version, body, kept_at) VALUES ('breaker', 'gateway', 3, '{"state":"half-open"}', NOON - 1000000), ('breaker', 'Zoo', 1, '{}', NOON), ('share', 'ann', 1, '{"weight":3}', NOON);
 INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES (R1, J9, 2, NOON - 700000, 'complete');
 INSERT INTO holdfast_deadline (at, job, token) VALUES (NOON + 90000000, J2, 1);
 INSERT INTO holdfast_error_group (fingerprint, code, category, message, detail, failures, first_seen, last_seen, status, until, until_count, resolved_in, actor, reason) VALUES
@@ -91,7 +91,7 @@ INSERT INTO holdfast_error_group (fingerprint, code, category, message, detail, 
  ('f4', 'LOST_WORKER', 'lost', 'its worker was lost', NULL, 1, NOON - 600000, NOON - 600000, 'ignored', NOON + 1, 5, NULL, 'ann', NULL),
  ('f5', 'GW_5XX', 'dependency', 'the gateway failed', NULL, 5, NOON - 200000, NOON - 200000, 'ignored', NULL, 5, NULL, 'ann', NULL),
  ('f8', 'BAD', 'input', 'bad input', NULL, 2, NOON - 800000, NOON - 200000, 'resolved', NULL, NULL, 'v2', 'bob', NULL);
-INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES
+INSERT INTO holdfast_error_count (fingerprint, step, kind, queue, dependency, version, failures) VALUES
  ('f2', NOON - 864000000000, 'old', 'old', 'old', 'v0', 1), ('f2', NOON - 259200000000, 'mail', 'default', '', 'v1', 2),
  ('f2', NOON - 36000000000, 'mail', 'default', 'gateway', 'v1', 1), ('f2', NOON - 7200000000, 'report', 'bulk', 'gateway', '', 1),
  ('f2', NOON - 3600000000, 'mail', 'default', 'gateway', 'v2', 1), ('f2', NOON, 'mail', 'default', 'gateway', 'v2', 3),
@@ -102,12 +102,12 @@ INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, un
 // setAside puts job 1, which was ready, behind the hold on one of its tags.
 const setAside = `
 DELETE FROM holdfast_ready WHERE job = J1;
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold) VALUES (NOON - 9000000 + 31557600000000000, J1, 0, 0, 0, 0, 1, 'blue');
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold) VALUES (NOON - 9000000 + 31557600000000000, J1, 0, 0, 0, 0, 1, 'blue');
 INSERT INTO holdfast_hold (scope, name, source, since, actor) VALUES ('tag', 'blue', 'operator', NOON - 1000, 'ann');
 `
 
 // retried is job 2, ready for its retry.
 const retried = `
 DELETE FROM holdfast_later WHERE job = J2;
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (-4, 0, J2, 1, 1, 0, 0, 1, NOON - 1);
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at) VALUES (-4, 0, J2, 1, 1, 0, 0, 1, NOON - 1);
 `

@@ -14,12 +14,12 @@ func TestOneJobIsReadAsInAList(t *testing.T) {
 	s, i := openHealthy(t)
 	s.plant(script(`
 DELETE FROM holdfast_ready; DELETE FROM holdfast_later;
-INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES
+INSERT INTO holdfast_batch (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES
  (x'0aaa000000007000800000000000000b', 'w2', 'w0', NOON - 400000, NOON + 9000000, unhex(hex(J8) || hex(J1) || hex(J2)), '[[1,0,0,0,1,1],[2,1,0,0,1,0],[5,2,1,1,2,1]]'),
  (x'0aaa000000007000800000000000000c', 'w3', NULL, NOON - 300000, NOON + 8000000, J7, '[[1,'),
  (x'0aaa000000007000800000000000000d', 'w4', NULL, NOON - 300000, NOON + 8000000, unhex(hex(J9) || hex(J7)), '[[1,0,0,0,1,1]]')`))
 	for n := range 300 {
-		s.plant(fmt.Sprintf("INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES (x'%032x', 'w', NULL, NOON, NOON, x'%032x', '[[1,0,0,0,1,1]]')", n, n))
+		s.plant(fmt.Sprintf("INSERT INTO holdfast_batch (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES (x'%032x', 'w', NULL, NOON, NOON, x'%032x', '[[1,0,0,0,1,1]]')", n, n))
 	}
 	jobs, _, err := i.Jobs(t.Context(), all9)
 	if err != nil || len(jobs) != 9 {

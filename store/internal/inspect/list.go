@@ -382,7 +382,7 @@ func (p *picker) failureConditions(at place) []string {
 		" AND NOT EXISTS (SELECT 1 FROM holdfast_attempt b WHERE b.job = a.job AND b.generation = a.generation AND b.code IS NOT NULL AND b.token > a.token))"
 	if at == ready || at == later {
 		// A queued job that was never charged has no attempt to look up.
-		return []string{"p.failures + p.crashes + p.interrupts > 0", latest}
+		return []string{"p.failures + p.crashes + p.releases > 0", latest}
 	}
 	return []string{latest}
 }

@@ -29,7 +29,7 @@ func openPostgres(t testing.TB) campaigner {
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	s := &postgresTables{t, conn}
 	for _, step := range sqltext.Migrations(Postgres) {
-		s.plant(step)
+		s.plant(step.SQL)
 	}
 	s.plant("SET session_replication_role = replica")
 	return s

@@ -48,7 +48,7 @@ func TestPostgresAcceptsEveryStatement(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	for _, step := range sqltext.Migrations(Postgres) {
-		if _, err := conn.Exec(t.Context(), step); err != nil {
+		if _, err := conn.Exec(t.Context(), step.SQL); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,9 +98,9 @@ func askTheAnalyst(t *testing.T, i *Inspector, ask func(string, error)) {
 		_, _, err := i.ErrorGroups(t.Context(), f)
 		ask("error groups", err)
 	}
-	ask("tallies", i.addCounts(t.Context(), []store.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
+	ask("counts", i.addCounts(t.Context(), []store.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
 	_, err := i.Events(t.Context(), "breaker/gateway", 5)
 	ask("events", err)
 	_, err = i.RetryStats(t.Context(), time.Hour)
-	ask("experience", err)
+	ask("retry stats", err)
 }

@@ -33,7 +33,7 @@ func openTables(t testing.TB) *tables {
 	t.Cleanup(func() { _ = conn.Close() })
 	s := &tables{t: t, conn: conn, now: noon}
 	for _, step := range sqltext.Migrations(SQLite) {
-		s.plant(step)
+		s.plant(step.SQL)
 	}
 	return s
 }

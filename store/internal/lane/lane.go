@@ -26,6 +26,26 @@ type Lane struct {
 // Lines returns the numbers of the two lines of a lane in holdfast_ready: first attempts, and retries.
 func (l *Lane) Lines() [2]int64 { return [2]int64{l.ID, -l.ID} }
 
+// Dependency returns the dependency of a lane: its own, or else the one that its kind declares. declared may be nil.
+func Dependency(own, kind string, declared map[string]string) string {
+	if own != "" {
+		return own
+	}
+	return declared[kind]
+}
+
+// Both stores claim within these bounds.
+const (
+	// FewLines is how many lines of one owner a claim merges in exact order. From more lines it takes runs, because a
+	// merge reads from every line at every claim.
+	FewLines = 16
+	// RunLength is how many jobs a claim takes from one line before it goes to the next one. So a job is overtaken by at
+	// most this many younger jobs of each other line.
+	RunLength = 16
+	// MaxSetAside is how many jobs behind held tags one transaction sets aside before it ends with what it has.
+	MaxSetAside = 10_000
+)
+
 func (l *Lane) name(scope string) string {
 	switch scope {
 	case "queue":
@@ -107,6 +127,13 @@ func (v *Valves) Capped(l *Lane, retries bool) bool {
 // Caps reports whether any hold, or the claim itself, limits how many jobs pass.
 func (v *Valves) Caps() bool { return v.bounded || len(v.caps) > 0 }
 
+// Selective reports whether the order of keys alone does not decide which jobs of one owner are taken: a tag is held, or
+// a hold or the claim itself limits one of the lines. anyLine reports whether a line satisfies a condition; it is not
+// called if nothing limits any line.
+func (v *Valves) Selective(anyLine func(such func(l *Lane, retries bool) bool) bool) bool {
+	return len(v.tags) > 0 || v.Caps() && anyLine(v.Capped)
+}
+
 // Tags returns the held tags.
 func (v *Valves) Tags() map[string]bool { return v.tags }
 
@@ -174,18 +201,18 @@ func (c *valve) remainingBeside(live float64) float64 {
 	return left
 }
 
-// Room returns how many more jobs of a line may be taken.
-func (v *Valves) Room(l *Lane, retries bool) int {
-	room := math.Inf(1)
+// Remaining returns how many more jobs of a line may be taken.
+func (v *Valves) Remaining(l *Lane, retries bool) int {
+	remaining := math.Inf(1)
 	if v.bounded {
-		room = float64(v.slots - v.busy[l.Owner])
+		remaining = float64(v.slots - v.busy[l.Owner])
 	}
 	for i := range v.caps {
 		if c := &v.caps[i]; c.covers(l, retries) {
-			room = min(room, c.remaining(l))
+			remaining = min(remaining, c.remaining(l))
 		}
 	}
-	return int(min(max(room, 0), math.MaxInt32))
+	return int(min(max(remaining, 0), math.MaxInt32))
 }
 
 // take counts picked jobs of a line in every valve that covers it.

@@ -25,13 +25,6 @@ func head(l *Lane, retries bool, n int) Head {
 	return h
 }
 
-func total(shares []Share) (n int) {
-	for _, s := range shares {
-		n += s.Jobs
-	}
-	return n
-}
-
 func TestAHoldClosesWhatItNamesAndNothingElse(t *testing.T) {
 	l := &Lane{ID: 1, Queue: "mail", Kind: "send", Owner: "acme", Dependency: "smtp"}
 	for _, c := range []struct {
@@ -66,8 +59,8 @@ func TestALimitCountsProcessingJobs(t *testing.T) {
 	v.Live(a, false, 2)
 	v.Live(b, true, 1)
 	shares, _ := new(Turns).Pick([]Head{head(a, false, 10), head(b, false, 10)}, v, Order{Jobs: 10})
-	if total(shares) != 2 {
-		t.Errorf("3 of 5 were in hand and %d more were taken", total(shares))
+	if Total(shares) != 2 {
+		t.Errorf("3 of 5 were in hand and %d more were taken", Total(shares))
 	}
 }
 
@@ -86,8 +79,8 @@ func TestABucketGivesItsTokensAndNoMore(t *testing.T) {
 	hold := store.Hold{Dependency: "gw", Rate: &store.Rate{PerSecond: 1, Burst: 5, Level: 2.9}}
 	v := NewValves([]store.Hold{hold}, noon)
 	shares, _ := new(Turns).Pick([]Head{head(l, false, 10)}, v, Order{Jobs: 10})
-	if total(shares) != 2 {
-		t.Errorf("%d were taken from a bucket of 2.9", total(shares))
+	if Total(shares) != 2 {
+		t.Errorf("%d were taken from a bucket of 2.9", Total(shares))
 	}
 	if spent := v.Spend(shares); len(spent) != 1 || spent[0].Tokens != -2 {
 		t.Errorf("spent %+v", spent)
@@ -114,8 +107,8 @@ func TestAnOwnerWaitsForADeeperLookRatherThanBreakItsOrder(t *testing.T) {
 	short := head(a, false, 1)
 	short.More = true
 	shares, deeper := new(Turns).Pick([]Head{short, head(b, false, 5)}, NewValves(nil, noon), Order{Jobs: 4})
-	if total(shares) != 1 || !deeper {
-		t.Errorf("what lies behind the first of lane a may come before lane b: took %d, deeper %v", total(shares), deeper)
+	if Total(shares) != 1 || !deeper {
+		t.Errorf("what lies behind the first of lane a may come before lane b: took %d, deeper %v", Total(shares), deeper)
 	}
 }
 
@@ -207,8 +200,8 @@ func TestAPickIsFairAndWithinEveryCap(t *testing.T) {
 		for _, n := range waiting {
 			all += n
 		}
-		if want := min(jobs, all, max(0, limit-live)); total(shares) != want {
-			t.Fatalf("took %d of %d, want %d", total(shares), all, want)
+		if want := min(jobs, all, max(0, limit-live)); Total(shares) != want {
+			t.Fatalf("took %d of %d, want %d", Total(shares), all, want)
 		}
 		for a := range waiting {
 			for b := range waiting {
@@ -226,4 +219,44 @@ func TestAnOwnerWhoseHeadIsUsedUpDoesNotLoseItsShareToOthers(t *testing.T) {
 	if _, deeper := new(Turns).Pick([]Head{short, head(&Lane{ID: 2, Owner: "b"}, false, 10)}, NewValves(nil, noon), Order{Jobs: 4}); !deeper {
 		t.Error("owner a had more than could be seen, and b was given its turns")
 	}
+}
+
+func TestAKindsDependencyCountsForJobsThatNameNone(t *testing.T) {
+	declared := map[string]string{"send": "smtp"}
+	for _, c := range []struct{ own, kind, want string }{{"", "send", "smtp"}, {"relay", "send", "relay"}, {"", "scan", ""}} {
+		if got := Dependency(c.own, c.kind, declared); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	if got := Dependency("", "send", nil); got != "" {
+		t.Errorf("nothing is declared, and the dependency is %q", got)
+	}
+}
+
+func TestValvesAreSelectiveIfATagIsHeldOrALineIsLimited(t *testing.T) {
+	line := &Lane{ID: 1, Queue: "mail", Kind: "send", Owner: "acme"}
+	anyLine := func(such func(*Lane, bool) bool) bool { return such(line, false) }
+	for _, c := range []struct {
+		hold store.Hold
+		want bool
+	}{
+		{store.Hold{Tag: "red"}, true},
+		{store.Hold{Kind: "send", AtMost: 3}, true},
+		{store.Hold{Kind: "send", Rate: &store.Rate{PerSecond: 1, Burst: 1}}, true},
+		{store.Hold{Kind: "scan", AtMost: 3}, false},
+		{store.Hold{Kind: "send", AtMost: 3, Retries: true}, false},
+		{store.Hold{Kind: "send"}, false}, // closes the line, so no job of it is left to select from
+	} {
+		if got := NewValves([]store.Hold{c.hold}, noon).Selective(anyLine); got != c.want {
+			t.Errorf("%+v: %v", c.hold, got)
+		}
+	}
+	bounded := NewValves(nil, noon)
+	if bounded.Bound(2, nil); !bounded.Selective(anyLine) {
+		t.Error("a claim with slots for each owner takes them in turns")
+	}
+	NewValves(nil, noon).Selective(func(func(*Lane, bool) bool) bool {
+		t.Error("lines are visited although nothing limits them")
+		return false
+	})
 }

@@ -1,8 +1,10 @@
 package lane
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 	"sync"
 
@@ -19,8 +21,9 @@ type Key struct {
 	Job      holdfast.ID
 }
 
-func (k Key) compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Priority, o.Priority), slices.Compare(k.Job[:], o.Job[:]))
+// Compare returns a negative number if k comes before o, a positive one if it comes after o, and 0 if they are equal.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Priority, o.Priority), bytes.Compare(k.Job[:], o.Job[:]))
 }
 
 // A Share is what a claim takes from one line: its first jobs, or the first jobs of one priority.
@@ -33,6 +36,22 @@ type Share struct {
 
 // Retries reports whether the line is that of the lane's retries.
 func (s *Share) Retries() bool { return s.Line < 0 }
+
+// Priorities returns the lowest and the highest priority of the jobs that the share may take.
+func (s *Share) Priorities() (low, high int16) {
+	if s.Priority != nil {
+		return *s.Priority, *s.Priority
+	}
+	return math.MinInt16, math.MaxInt16
+}
+
+// Total returns how many jobs the shares take together.
+func Total(shares []Share) (jobs int) {
+	for i := range shares {
+		jobs += shares[i].Jobs
+	}
+	return jobs
+}
 
 // A Head is the first keys of a share's line, as far as the store has read them.
 type Head struct {
@@ -195,17 +214,9 @@ func (t *Turns) Return(missed []Share, weights map[string]float64) {
 	defer t.mu.Unlock()
 	for _, share := range missed {
 		if had, known := t.had[share.Lane.Owner]; known {
-			t.had[share.Lane.Owner] = had - float64(share.Jobs)/weightOf(weights, share.Lane.Owner)
+			t.had[share.Lane.Owner] = had - float64(share.Jobs)/WeightOf(weights, share.Lane.Owner)
 		}
 	}
-}
-
-// weightOf returns an owner's weight, 1 if it has none.
-func weightOf(weights map[string]float64, owner string) float64 {
-	if w := weights[owner]; w > 0 {
-		return w
-	}
-	return 1
 }
 
 // serve counts a job against its owner's turn.
@@ -241,7 +252,7 @@ type owner struct {
 // head are taken and the next key in order may be behind them.
 func (o *owner) nextHead(v *Valves, even bool) (best *Head) {
 	for _, h := range o.heads {
-		if v.Room(h.Lane, h.Retries()) < 1 || h.Jobs >= len(h.Keys) && (even || !h.More) {
+		if v.Remaining(h.Lane, h.Retries()) < 1 || h.Jobs >= len(h.Keys) && (even || !h.More) {
 			continue
 		}
 		if h.Jobs >= len(h.Keys) {
@@ -254,7 +265,7 @@ func (o *owner) nextHead(v *Valves, even bool) (best *Head) {
 			if h.Jobs < best.Jobs {
 				best = h
 			}
-		case h.Keys[h.Jobs].compare(best.Keys[best.Jobs]) < 0:
+		case h.Keys[h.Jobs].Compare(best.Keys[best.Jobs]) < 0:
 			best = h
 		}
 	}
@@ -264,7 +275,7 @@ func (o *owner) nextHead(v *Valves, even bool) (best *Head) {
 // mayHaveMore reports whether all keys of a head are taken and there may be more behind them.
 func (o *owner) mayHaveMore(v *Valves) bool {
 	return slices.ContainsFunc(o.heads, func(h *Head) bool {
-		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
+		return h.More && h.Jobs >= len(h.Keys) && v.Remaining(h.Lane, h.Retries()) > 0
 	})
 }
 
@@ -277,7 +288,7 @@ func (t *Turns) ownersInTurn(heads []Head, o Order) ownerHeap {
 		h.Jobs = 0
 		of := owners[h.Lane.Owner]
 		if of == nil {
-			of = &owner{name: h.Lane.Owner, had: t.hadBy(h.Lane.Owner), weight: weightOf(o.Weights, h.Lane.Owner), order: len(line)}
+			of = &owner{name: h.Lane.Owner, had: t.hadBy(h.Lane.Owner), weight: WeightOf(o.Weights, h.Lane.Owner), order: len(line)}
 			owners[of.name] = of
 			line = append(line, of)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A Mark records that old entries of the audit log were deleted. Forget is the only way to delete entries, and deletes the
+// A Mark records that old entries of the audit log were deleted. DeleteHistory is the only way to delete entries, and deletes the
 // oldest. It writes a mark, an entry of the audit log like any other and part of its hash chain, that says how far the log
 // was shortened. So the start of the log is itself on record, and a log that starts elsewhere was tampered with.
 type Mark struct {

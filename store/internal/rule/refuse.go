@@ -53,8 +53,8 @@ func GroupExists(id holdfast.ID) error {
 }
 
 // RecordChanged refuses to write a record that has changed since the caller read it.
-func RecordChanged(room, name string) error {
-	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide again", room, name)}
+func RecordChanged(namespace, name string) error {
+	return &holdfast.Error{Err: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide again", namespace, name)}
 }
 
 // Drafts validates drafts and sets their defaults, all of them before a store writes the first. The error names every problem.

@@ -113,21 +113,21 @@ func Batch(call string, limit int) error {
 	return nil
 }
 
-// Forget refuses an unknown shelf, a negative age, a limit that is not positive, and audit-log entries that are too young
+// DeleteHistory refuses an unknown history, a negative age, a limit that is not positive, and audit-log entries that are too young
 // to be deleted.
-func Forget(shelf string, older time.Duration, limit int) error {
-	switch shelf {
+func DeleteHistory(history string, older time.Duration, limit int) error {
+	switch history {
 	case store.HistoryFeed, store.HistoryStories, store.HistoryCounts, store.HistoryTombstones:
 	default:
-		return invalid("there is no shelf %.40q: use feed, story, tallies or tombstones", shelf)
+		return invalid("there is no history %.40q: use feed, story, counts or tombstones", history)
 	}
 	if older < 0 {
 		return invalid("older than %v: give a duration that is not negative", older)
 	}
-	if shelf == store.HistoryStories && older < MinStory {
+	if history == store.HistoryStories && older < MinStory {
 		return invalid("story entries older than %v: they are the audit log and are kept for at least %v", older, MinStory)
 	}
-	return Batch("forget", limit)
+	return Batch("delete history", limit)
 }
 
 // Lease refuses a lease duration that no store supports.

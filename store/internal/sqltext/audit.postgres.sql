@@ -11,9 +11,9 @@ SELECT j.id, NULL, 'its arguments have ' || octet_length(CAST(j.args AS text)) |
 -- name: audit: the members of a lease are aligned
 -- A check constraint says the same. With misaligned arrays, a job would be settled with the token of another.
 SELECT NULL, 'lease ' || l.id, 'its arrays differ in length'
-  FROM holdfast_lease l
+  FROM holdfast_batch l
  WHERE NOT coalesce(cardinality(l.tokens) = cardinality(l.jobs) AND cardinality(l.failures) = cardinality(l.jobs) AND cardinality(l.crashes) = cardinality(l.jobs)
-        AND cardinality(l.interrupts) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs), true)
+        AND cardinality(l.releases) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs), true)
 
 -- name: audit: a job set aside has the tag that is held
 -- Otherwise the end of that hold would not release the job, and it would wait for good.
@@ -33,5 +33,5 @@ SELECT NULL, 'feed at ' || coalesce(o.first, 0), 'it counts ' || o.events || ' e
             ELSE coalesce(cardinality(o.jobs), 0) <> o.events OR coalesce(cardinality(o.tokens), 0) <> o.events END
 
 -- part: attended
--- The group is flagged: Conclude has yet to check it.
+-- The group is flagged: AdvanceGroups has yet to check it.
 g.attend

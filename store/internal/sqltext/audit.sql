@@ -5,13 +5,13 @@
 
 -- name: audit_job_rows
 -- Every row that says where a job is, with its counters. Facts are not read.
-SELECT 'ready' AS place, job, token, failures, crashes, interrupts, generation FROM holdfast_ready
+SELECT 'ready' AS place, job, token, failures, crashes, releases, generation FROM holdfast_ready
 UNION ALL
-SELECT 'later', job, token, failures, crashes, interrupts, generation FROM holdfast_later
+SELECT 'later', job, token, failures, crashes, releases, generation FROM holdfast_later
 UNION ALL
-SELECT 'leased', job, token, failures, crashes, interrupts, generation FROM holdfast_leased
+SELECT 'leased', job, token, failures, crashes, releases, generation FROM holdfast_leased
 UNION ALL
-SELECT state, job, token, failures, crashes, interrupts, generation FROM holdfast_finished
+SELECT state, job, token, failures, crashes, releases, generation FROM holdfast_finished
 
 -- name: audit: a job has a state row
 -- Acknowledged jobs are not lost.
@@ -30,8 +30,8 @@ SELECT s.job, NULL, 'it is ' || s.place || ', but there is no job with this id'
 
 -- name: audit: counters never go below their start
 -- The tables check this too; this finds what other programs have written.
-SELECT s.job, NULL, 'token ' || s.token || ', failures ' || s.failures || ', crashes ' || s.crashes || ', interrupts ' || s.interrupts || ', generation ' || s.generation
-  FROM job_rows s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.interrupts < 0 OR s.generation < 1
+SELECT s.job, NULL, 'token ' || s.token || ', failures ' || s.failures || ', crashes ' || s.crashes || ', releases ' || s.releases || ', generation ' || s.generation
+  FROM job_rows s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.releases < 0 OR s.generation < 1
 
 -- name: audit: a job waits in the lane of its queue, kind, owner and dependency
 -- Claims read lanes. A job in a wrong lane is claimed by the wrong worker or at another owner's turn, or escapes a hold.
@@ -58,7 +58,7 @@ SELECT j.id, NULL, 'its kind or its queue is empty' FROM holdfast_job j WHERE j.
 -- name: audit: a batch has a job
 -- The row of a batch is deleted with its last member.
 SELECT empty.id, NULL, 'this batch has no job left'
-  FROM (SELECT id FROM holdfast_lease EXCEPT SELECT lease FROM holdfast_leased) AS empty
+  FROM (SELECT id FROM holdfast_batch EXCEPT SELECT batch FROM holdfast_leased) AS empty
 
 -- name: audit: tokens only grow
 -- The fence. A job whose token is lower than those of its attempts could be settled by a worker that has lost it. The cross join makes SQLite look up attempts
@@ -223,13 +223,13 @@ SELECT x.job, NULL, 'it has a cancel request, yet it is not processing'
 -- the rule cannot be checked for them.
 SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
   FROM (SELECT DISTINCT job, 'an attempt' AS what FROM holdfast_attempt
-        UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late
+        UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late_settlement
         UNION ALL SELECT DISTINCT e.job, 'an event' FROM holdfast_event e
                    WHERE e.job IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast_tombstone s WHERE s.job = e.job)
                      AND (SELECT coalesce(sum(p.jobs), 0) FROM holdfast_purge_count p) <= (SELECT count(*) FROM holdfast_tombstone)
         UNION ALL SELECT job, 'an expiry' FROM holdfast_expiry
         UNION ALL SELECT job, 'a deadline' FROM holdfast_deadline
-        UNION ALL SELECT job, 'a carried value' FROM holdfast_carry
+        UNION ALL SELECT job, 'a carried value' FROM holdfast_progress
         UNION ALL SELECT DISTINCT job, 'an artifact' FROM holdfast_artifact
         UNION ALL SELECT DISTINCT job, 'a wait for others' FROM holdfast_after
         UNION ALL SELECT DISTINCT upstream, 'a wait for it' FROM holdfast_after) AS t
@@ -259,7 +259,7 @@ SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more
 -- Counts by step are written with the group, and may be deleted before it.
 SELECT NULL, 'error ' || t.fingerprint,
        CASE WHEN g.fingerprint IS NULL THEN 'failures are counted, yet there is no group' ELSE 'it counts ' || g.failures || ' failures, its steps add up to ' || t.failures END
-  FROM (SELECT fingerprint, sum(failures) AS failures FROM holdfast_error_tally GROUP BY fingerprint) AS t
+  FROM (SELECT fingerprint, sum(failures) AS failures FROM holdfast_error_count GROUP BY fingerprint) AS t
   LEFT JOIN holdfast_error_group g ON g.fingerprint = t.fingerprint
  WHERE g.fingerprint IS NULL OR g.failures < t.failures
 
@@ -273,9 +273,9 @@ SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it has no state row' ELSE 'it 
 
 -- name: audit: a record has a version
 -- The table checks this too; this finds what other programs have written. Without a version the record cannot be updated.
-SELECT NULL, 'record ' || c.room || '/' || c.name, 'its version is ' || c.version FROM holdfast_record c WHERE c.version < 1
+SELECT NULL, 'record ' || c.namespace || '/' || c.name, 'its version is ' || c.version FROM holdfast_record c WHERE c.version < 1
 
 -- name: audit: the creation of an API key is in the audit log
 -- While no event has been deleted by retention. An audit log that was deleted together with its anchor does not mention the keys that exist.
 SELECT NULL, 'key ' || r.name, 'no event records its creation: events were deleted'
-  FROM holdfast_record r WHERE r.room = 'key' AND {nothing is forgotten} AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.subject = 'key/' || r.name)
+  FROM holdfast_record r WHERE r.namespace = 'key' AND {nothing is forgotten} AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.subject = 'key/' || r.name)

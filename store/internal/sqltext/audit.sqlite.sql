@@ -15,7 +15,7 @@ SELECT j.id, NULL, CASE WHEN json_valid(j.args) THEN 'its tags are' ELSE 'its ar
 UNION ALL
 SELECT f.job, NULL, 'its result is not valid JSON' FROM holdfast_finished f WHERE f.result IS NOT NULL AND NOT json_valid(f.result)
 UNION ALL
-SELECT NULL, 'record ' || c.room || '/' || c.name, 'its body is not valid JSON' FROM holdfast_record c WHERE NOT json_valid(c.body)
+SELECT NULL, 'record ' || c.namespace || '/' || c.name, 'its body is not valid JSON' FROM holdfast_record c WHERE NOT json_valid(c.body)
 
 -- name: audit: arguments are within their limit
 -- Larger arguments were written by another program.
@@ -24,7 +24,7 @@ SELECT j.id, NULL, 'its arguments have ' || octet_length(j.args) || ' bytes' FRO
 -- name: audit: the members of a lease are aligned
 -- A misaligned batch has no members: its jobs can be neither settled nor reclaimed.
 SELECT NULL, 'lease x' || lower(hex(l.id)), 'its jobs and its members differ in number'
-  FROM holdfast_lease l
+  FROM holdfast_batch l
  WHERE length(l.jobs) % 16 <> 0 OR length(l.jobs) / 16 <> CASE WHEN json_valid(l.members) THEN json_array_length(l.members) ELSE -1 END
 
 -- name: audit: a job set aside has the tag that is held

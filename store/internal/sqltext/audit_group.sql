@@ -4,9 +4,9 @@
 -- Retention has not deleted any event yet.
 (SELECT d.anchor FROM holdfast_feed d) = 0
 
--- part: all is concluded
--- Conclude has handled everything in the feed, so whatever follows from the end of a member has been done.
-EXISTS (SELECT 1 FROM holdfast_feed d WHERE d.concluded = d.head) AND NOT EXISTS (SELECT 1 FROM holdfast_outbox o WHERE o.first IS NULL)
+-- part: all is advanced
+-- AdvanceGroups has handled everything in the feed, so whatever follows from the end of a member has been done.
+EXISTS (SELECT 1 FROM holdfast_feed d WHERE d.advanced = d.head) AND NOT EXISTS (SELECT 1 FROM holdfast_outbox o WHERE o.first IS NULL)
 
 -- name: audit: a member belongs to a group that exists
 -- Otherwise its group would never be settled.
@@ -52,10 +52,10 @@ SELECT t.id, NULL, CASE WHEN t.counted IS NULL THEN 'this group is ' || t.state 
  WHERE t.counted IS NULL OR t.total > t.counted OR t.total = t.counted AND (t.complete <> t.counted_complete OR t.state NOT IN ('cancelled', 'expired', t.outcome))
 
 -- name: audit: a sealed group without live members is settled
--- Liveness: when Conclude has handled the whole feed, a sealed group without a live member has an outcome, unless it is flagged for evaluation.
+-- Liveness: when AdvanceGroups has handled the whole feed, a sealed group without a live member has an outcome, unless it is flagged for evaluation.
 SELECT g.id, NULL, 'this group is sealed and all its members have ended, yet it has no outcome'
   FROM holdfast_group g
- WHERE g.sealed_at IS NOT NULL AND g.settled_at IS NULL AND NOT {attended} AND {all is concluded}
+ WHERE g.sealed_at IS NOT NULL AND g.settled_at IS NULL AND NOT {attended} AND {all is advanced}
    AND NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.group_id = g.id AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id))
    AND NOT EXISTS (SELECT 1 FROM holdfast_group c WHERE c.parent = g.id AND c.settled_at IS NULL)
 
@@ -66,7 +66,7 @@ SELECT j.id, NULL, 'it has not ended, yet the cursor of its group has passed it'
  WHERE g.live IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
 
 -- name: audit: a member waits only for members that have not ended
--- When Conclude has handled the whole feed, such a member starts, or is cancelled because one of the others did not complete, unless its group is flagged for
+-- When AdvanceGroups has handled the whole feed, such a member starts, or is cancelled because one of the others did not complete, unless its group is flagged for
 -- evaluation. Outside a group it would wait for ever.
 SELECT l.job, NULL, CASE WHEN j.group_id IS NULL THEN 'it waits for members of its group, and has none'
                          WHEN EXISTS (SELECT 1 FROM holdfast_after w WHERE w.job = l.job) THEN 'the members for which it waits have ended, yet it waits'
@@ -74,15 +74,15 @@ SELECT l.job, NULL, CASE WHEN j.group_id IS NULL THEN 'it waits for members of i
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_group g ON g.id = j.group_id
  WHERE l.hold = ''
    AND (j.group_id IS NULL
-     OR NOT {attended} AND {all is concluded}
+     OR NOT {attended} AND {all is advanced}
         AND NOT EXISTS (SELECT 1 FROM holdfast_after w
                          WHERE w.job = l.job AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = w.upstream))
-     OR NOT {attended} AND {all is concluded}
+     OR NOT {attended} AND {all is advanced}
         AND EXISTS (SELECT 1 FROM holdfast_after w JOIN holdfast_finished f ON f.job = w.upstream
                      WHERE w.job = l.job AND NOT w.regardless AND f.state <> 'complete'))
 
 -- name: audit: the feed is numbered without gaps
--- A reader that continues after the last number it has read must not miss an event. Pages are deleted oldest first, and not before Conclude has read them.
+-- A reader that continues after the last number it has read must not miss an event. Pages are deleted oldest first, and not before AdvanceGroups has read them.
 SELECT NULL, 'feed at ' || t.first, 'its number should be ' || t.expected
   FROM (SELECT o.first, coalesce(lag(o.first + o.events) OVER (ORDER BY o.first), (SELECT d.purged + 1 FROM holdfast_feed d)) AS expected
           FROM holdfast_outbox o WHERE o.first IS NOT NULL) AS t
@@ -92,8 +92,8 @@ SELECT NULL, 'feed', 'it ends at ' || t.ends || ', and its recorded head is ' ||
   FROM (SELECT d.head, coalesce((SELECT max(o.first + o.events) - 1 FROM holdfast_outbox o), d.purged) AS ends FROM holdfast_feed d) AS t
  WHERE t.head <> t.ends
 UNION ALL
-SELECT NULL, 'feed', 'it was deleted up to ' || d.purged || ' and concluded up to ' || d.concluded || ' of ' || d.head
-  FROM holdfast_feed d WHERE d.purged > d.concluded OR d.concluded > d.head
+SELECT NULL, 'feed', 'it was deleted up to ' || d.purged || ' and groups were advanced up to ' || d.advanced || ' of ' || d.head
+  FROM holdfast_feed d WHERE d.purged > d.advanced OR d.advanced > d.head
 UNION ALL
 SELECT NULL, 'feed', 'its state row is missing' WHERE NOT EXISTS (SELECT 1 FROM holdfast_feed)
 

@@ -79,7 +79,7 @@ func checkNamed(h *store.Hold) error {
 func checkRecord(r store.Record) error {
 	switch {
 	case !plain(r.Namespace, check.MaxName) || !plain(r.Name, 2*check.MaxKey):
-		return invalid("record %.60q in room %.60q: name both, without control characters", r.Name, r.Namespace)
+		return invalid("record %.60q in namespace %.60q: name both, without control characters", r.Name, r.Namespace)
 	case r.Version < 0:
 		return invalid("record %s/%s at version %d: give the version that was read, or 0 for a new one", r.Namespace, r.Name, r.Version)
 	case r.Body != nil && (len(r.Body) > check.MaxArgs || !json.Valid(r.Body) || !utf8.Valid(r.Body)):

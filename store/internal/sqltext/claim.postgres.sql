@@ -78,12 +78,12 @@ hold AS MATERIALIZED (
 gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
-    INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
-    SELECT $1::uuid, $2::text, c.now, c.now + $3::bigint * interval '1 microsecond', m.jobs, h.tokens, h.failures, h.crashes, h.interrupts, h.generations, m.started
+    INSERT INTO holdfast_batch (id, worker, claimed_at, expires_at, jobs, tokens, failures, crashes, releases, generations, started)
+    SELECT $1::uuid, $2::text, c.now, c.now + $3::bigint * interval '1 microsecond', m.jobs, h.tokens, h.failures, h.crashes, h.releases, h.generations, m.started
       FROM clock c, (
-        SELECT array_agg(job) AS jobs, array_agg(n <= $4::integer OR interrupts > 0 OR crashes > 0) AS started, max(token) > 1 OR max(generation) > 1 AS tried FROM taken) m
+        SELECT array_agg(job) AS jobs, array_agg(n <= $4::integer OR releases > 0 OR crashes > 0) AS started, max(token) > 1 OR max(generation) > 1 AS tried FROM taken) m
       LEFT JOIN LATERAL (
-        SELECT array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes, array_agg(interrupts) AS interrupts, array_agg(generation) AS generations
+        SELECT array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes, array_agg(releases) AS releases, array_agg(generation) AS generations
           FROM taken WHERE m.tried) h ON m.tried
      WHERE m.jobs IS NOT NULL
 )
@@ -91,12 +91,12 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
        CASE WHEN t.job IS NULL THEN coalesce((SELECT true FROM open o CROSS JOIN LATERAL (
            SELECT FROM holdfast_ready r WHERE r.lane = o.id ORDER BY r.priority, r.job LIMIT 1) r LIMIT 1), false) END,
        CASE WHEN t.n > 1 THEN NULL ELSE (SELECT count(*) FROM lane) END,
-       t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.interrupts, 0), nullif(t.generation, 1),
-       t.n <= $4::integer OR t.interrupts > 0 OR t.crashes > 0,
+       t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.releases, 0), nullif(t.generation, 1),
+       t.n <= $4::integer OR t.releases > 0 OR t.crashes > 0,
        j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
        j.dependency, j.retry_within, j.group_id, j.trace, j.args,
-       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
-       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
+       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_progress)) THEN (SELECT y.since FROM holdfast_progress y WHERE y.job = t.job) END,
+       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_progress)) THEN (SELECT y.checkpoint FROM holdfast_progress y WHERE y.job = t.job) END
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
 -- name: claim_lane
@@ -105,7 +105,7 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
 {claim_open}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER () AS n
       FROM (SELECT q.* FROM span s CROSS JOIN LATERAL (
-                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
                   FROM holdfast_ready r
                  WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
                  ORDER BY r.priority, r.job LIMIT $6::integer FOR UPDATE SKIP LOCKED) q
@@ -152,7 +152,7 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT r.* FROM share CROSS JOIN LATERAL (
                 SELECT q.* FROM span s CROSS JOIN LATERAL (
-                    SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                    SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
                       FROM holdfast_ready r
                      WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
                      ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) q
@@ -171,7 +171,7 @@ open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), plan
 {take_from}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::integer[]) AS s (line, low, high, n) CROSS JOIN LATERAL (
-                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
                   FROM holdfast_ready r
                  WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
                  ORDER BY r.priority, r.job LIMIT s.n FOR UPDATE SKIP LOCKED) q) t
@@ -182,7 +182,7 @@ open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), plan
 -- out.
 {take_from}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
-      FROM (SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+      FROM (SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
               FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS k (line, priority, job)
               JOIN holdfast_ready r ON r.lane = k.line AND r.priority = k.priority AND r.job = k.job
              WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = k.job AND j.tags && $8::text[])
@@ -217,7 +217,7 @@ seen AS MATERIALIZED (
 ), taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM share s CROSS JOIN LATERAL (
-                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
                   FROM holdfast_ready r WHERE r.lane = s.line ORDER BY r.priority, r.job LIMIT s.n FOR UPDATE SKIP LOCKED) q
              WHERE (SELECT sum(n) = $10::integer AND max(n) < $9::integer FROM share)) t
 ), {claim_end}
@@ -232,7 +232,7 @@ planned AS MATERIALIZED (SELECT ({hold_hash}) <> $10::text AS needed),
 taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS s (line, priority, after) CROSS JOIN LATERAL (
-                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
                   FROM holdfast_ready r WHERE r.lane = s.line AND r.priority = s.priority AND r.job > s.after
                  ORDER BY r.job LIMIT $8::integer FOR UPDATE SKIP LOCKED) q
              WHERE NOT (SELECT needed FROM planned) LIMIT $9::integer) t
@@ -303,7 +303,7 @@ SELECT kind, dependency FROM holdfast_kind
 
 -- name: read_weights
 -- The weights of owners.
-SELECT name, body::text FROM holdfast_record WHERE room = 'share'
+SELECT name, body::text FROM holdfast_record WHERE namespace = 'share'
 
 -- name: count_live
 -- The number of processing jobs in each line. Only limits need it.
@@ -317,18 +317,18 @@ SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
 -- Moves ready jobs with a held tag to holdfast_later, if they still have the tag. Nothing is charged and no attempt is made. Their due time is kept,
 -- plus a thousand years, so that Promote does not see it.
 WITH held AS MATERIALIZED (
-    SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, coalesce(r.due_at, j.created_at) AS due_at, d.tag
+    SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.releases, r.generation, coalesce(r.due_at, j.created_at) AS due_at, d.tag
       FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS d (line, priority, job, tag)
       JOIN holdfast_ready r ON r.lane = d.line AND r.priority = d.priority AND r.job = d.job
       JOIN holdfast_job j ON j.id = d.job AND d.tag = ANY (j.tags) FOR UPDATE OF r SKIP LOCKED
 ), gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM held))
 )
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT due_at + interval '8766000 hours', job, token, failures, crashes, interrupts, generation, tag FROM held
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
+SELECT due_at + interval '8766000 hours', job, token, failures, crashes, releases, generation, tag FROM held
 
 -- name: read_facts
 -- The facts of jobs, in the columns of a claim's answer.
 SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
        j.dependency, j.retry_within, j.group_id, j.trace, j.args, y.since, y.checkpoint
-  FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id
+  FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_progress y ON y.job = d.id

@@ -14,7 +14,7 @@ SELECT kind, dependency FROM holdfast_kind
 
 -- name: read_weights
 -- The weights of owners.
-SELECT name, body FROM holdfast_record WHERE room = 'share'
+SELECT name, body FROM holdfast_record WHERE namespace = 'share'
 
 -- name: find_lines
 -- Up to $1 non-empty lines of ready, from one line to the next by key. The jobs in them are not read.
@@ -46,38 +46,38 @@ SELECT r.priority, r.job
 
 -- name: read_ready_jobs
 -- The facts of the first jobs of a line, between two priorities and behind a job of the first of them. The key of ready is the order of the claim, so nothing
--- is sorted. A job that was never claimed and never retried has no row in holdfast_carry, so none is searched for.
+-- is sorted. A job that was never claimed and never retried has no row in holdfast_progress, so none is searched for.
 SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
        j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace,
-       r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
+       r.priority, r.token + 1, r.failures, r.crashes, r.releases, r.generation
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
-  LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 OR r.generation > 1 THEN r.job END
+  LEFT JOIN holdfast_progress c ON c.job = CASE WHEN r.token > 0 OR r.generation > 1 THEN r.job END
  WHERE r.lane = $1 AND (r.priority, r.job) > ($3, $5) AND r.priority <= $4 AND length(r.job) = 16
  ORDER BY r.priority, r.job LIMIT $2 + 0
 
 -- name: read_ready_rows
 -- The first rows of a line, without the facts of the jobs.
-SELECT priority, job, token + 1, failures, crashes, interrupts, generation FROM holdfast_ready
+SELECT priority, job, token + 1, failures, crashes, releases, generation FROM holdfast_ready
  WHERE lane = $1 AND length(job) = 16 ORDER BY priority, job LIMIT $2 + 0
 
 -- name: read_facts
 -- The facts of some jobs, in the columns of read_ready_jobs. Jobs with neighbouring ids are read one after the other.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
        j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace
-  FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
+  FROM holdfast_job j LEFT JOIN holdfast_progress c ON c.job = j.id
  WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: set_aside
 -- A job with a held tag moves to later with a due time a thousand years ahead, so that neither promotion nor claims read it.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT coalesce(r.due_at, j.created_at) + 31557600000000000, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, $4
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
+SELECT coalesce(r.due_at, j.created_at) + 31557600000000000, r.job, r.token, r.failures, r.crashes, r.releases, r.generation, $4
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
  WHERE r.lane = $1 AND r.priority = $2 AND r.job = $3
     ON CONFLICT DO NOTHING
 
 -- name: read_live_members
 -- The members of all batches, for holds that limit processing jobs.
-SELECT jobs, members FROM holdfast_lease
+SELECT jobs, members FROM holdfast_batch
 
 -- name: find_job_lanes
 -- The lanes of some jobs.
@@ -91,26 +91,26 @@ SELECT job, token + 1 FROM holdfast_ready WHERE lane = $1 AND priority = $2 AND 
 -- Removes claimed jobs from ready by a key range instead of a list of ids.
 DELETE FROM holdfast_ready WHERE lane = $1 AND priority = $2 AND job >= $3 AND job <= $4
 
--- name: lease_add
+-- name: batch_add
 -- One row for each batch.
-INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO holdfast_batch (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES ($1, $2, $3, $4, $5, $6, $7)
 
--- name: lease_find
+-- name: batch_find
 -- A batch and its members. Read once per batch and call.
-SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_lease WHERE id = $1
+SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_batch WHERE id = $1
 
--- name: find_leases_of_job
+-- name: find_batches_of_job
 -- The batches that may contain a job. Only interventions of people need it, so the table is searched and no index is kept.
-SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_lease WHERE instr(jobs, $1) > 0
+SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_batch WHERE instr(jobs, $1) > 0
 
--- name: lease_expired
+-- name: batch_expired
 -- The batches that were not renewed in time, oldest first.
-SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_lease WHERE expires_at <= $1 ORDER BY expires_at, id
+SELECT id, worker, lost, claimed_at, expires_at, jobs, members FROM holdfast_batch WHERE expires_at <= $1 ORDER BY expires_at, id
 
--- name: lease_update
+-- name: batch_update
 -- The members of a batch after some were settled or more have started.
-UPDATE holdfast_lease SET jobs = $2, members = $3 WHERE id = $1
+UPDATE holdfast_batch SET jobs = $2, members = $3 WHERE id = $1
 
--- name: lease_drop
+-- name: batch_drop
 -- The last member was removed.
-DELETE FROM holdfast_lease WHERE id = $1
+DELETE FROM holdfast_batch WHERE id = $1

@@ -18,7 +18,7 @@ UPDATE holdfast_job SET run_at = $2::timestamptz WHERE id = $1::uuid
 
 -- name: edit_later
 -- The job waits for its due time; or, with the hold '', for members of its group, with a thousand years added to its due time.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT $1::timestamptz + CASE WHEN $2::boolean THEN interval '8766000 hours' ELSE interval '0' END, d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation,
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
+SELECT $1::timestamptz + CASE WHEN $2::boolean THEN interval '8766000 hours' ELSE interval '0' END, d.job, d.token, d.failures, d.crashes, d.releases, d.generation,
        CASE WHEN $2::boolean THEN '' END
-  FROM unnest($3::uuid[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::integer[]) AS d (job, token, failures, crashes, interrupts, generation)
+  FROM unnest($3::uuid[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::integer[]) AS d (job, token, failures, crashes, releases, generation)

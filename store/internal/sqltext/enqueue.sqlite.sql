@@ -38,11 +38,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 -- name: ready_add
 -- A new job that is claimable at once. It has no due time, because it never waited.
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES ($1, $2, $3, 0, 0, 0, 0, 1)
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation) VALUES ($1, $2, $3, 0, 0, 0, 0, 1)
 
 -- name: later_add
 -- A new job that waits for its time.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES ($1, $2, 0, 0, 0, 0, 1)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation) VALUES ($1, $2, 0, 0, 0, 0, 1)
 
 -- name: expiry_add
 -- A job that must start by a time.

@@ -1,6 +1,6 @@
 -- name: feed_lock
 -- Numbering pages and deleting from the feed or the chain happen under this lock.
-SELECT head, purged, concluded, link, hash, anchor, holdfast_now() FROM holdfast_feed WHERE one = 1 FOR UPDATE
+SELECT head, purged, advanced, link, hash, anchor, holdfast_now() FROM holdfast_feed WHERE one = 1 FOR UPDATE
 
 -- name: check_feed
 -- Whether there is a page to number or an event to seal, without a lock.
@@ -55,13 +55,13 @@ UPDATE holdfast_feed SET anchor = $2::bigint, anchored = $3::bytea WHERE one = 1
 
 -- name: delete_error_counts
 -- The oldest first.
-DELETE FROM holdfast_error_tally WHERE ctid = ANY (ARRAY (
-    SELECT ctid FROM holdfast_error_tally WHERE step < $1::timestamptz ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
+DELETE FROM holdfast_error_count WHERE ctid = ANY (ARRAY (
+    SELECT ctid FROM holdfast_error_count WHERE step < $1::timestamptz ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
 -- name: delete_trend_counts
 -- The oldest first, and no step that is still in progress.
-DELETE FROM holdfast_tally WHERE ctid = ANY (ARRAY (
-    SELECT ctid FROM holdfast_tally WHERE step < $1::timestamptz - interval '1 minute' ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
+DELETE FROM holdfast_trend WHERE ctid = ANY (ARRAY (
+    SELECT ctid FROM holdfast_trend WHERE step < $1::timestamptz - interval '1 minute' ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
 -- name: delete_tombstones
 -- The oldest first. The purge counts remain.

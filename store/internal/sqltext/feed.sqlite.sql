@@ -23,8 +23,8 @@ UPDATE holdfast_feed SET head = head + $1 WHERE one = 1 RETURNING head
 INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUES ($1, $2, $3, $4, $5, $6, $7)
 
 -- name: read_feed
--- The head of the feed, what was deleted from it, how far Conclude has read it, and the end of the chain.
-SELECT head, purged, concluded, link, coalesce(hash, x'') FROM holdfast_feed WHERE one = 1
+-- The head of the feed, what was deleted from it, how far AdvanceGroups has read it, and the end of the chain.
+SELECT head, purged, advanced, link, coalesce(hash, x'') FROM holdfast_feed WHERE one = 1
 
 -- name: find_unsealed_events
 -- Events that are not in the chain yet, in the order in which they were written.
@@ -40,9 +40,9 @@ UPDATE holdfast_event SET link = $2, hash = $3 WHERE id = $1 AND link IS NULL
 UPDATE holdfast_feed SET link = $1, hash = $2 WHERE one = 1
 
 -- name: find_old_pages
--- The oldest pages, up to where Conclude has read.
+-- The oldest pages, up to where AdvanceGroups has read.
 SELECT first, events, at FROM holdfast_outbox
- WHERE first <= (SELECT concluded FROM holdfast_feed WHERE one = 1) ORDER BY first LIMIT $1 + 0
+ WHERE first <= (SELECT advanced FROM holdfast_feed WHERE one = 1) ORDER BY first LIMIT $1 + 0
 
 -- name: delete_pages
 -- Whole pages from the beginning.
@@ -70,15 +70,15 @@ UPDATE holdfast_feed SET anchor = $1, anchored = $2 WHERE one = 1
 
 -- name: find_old_error_counts
 -- Older steps. The table is searched until there are enough rows: retention deletes a few at a time.
-SELECT fingerprint, step, kind, queue, dependency, version FROM holdfast_error_tally WHERE step < $1 LIMIT $2 + 0
+SELECT fingerprint, step, kind, queue, dependency, version FROM holdfast_error_count WHERE step < $1 LIMIT $2 + 0
 
 -- name: delete_error_counts
 -- One step of one error group at one place.
-DELETE FROM holdfast_error_tally WHERE fingerprint = $1 AND step = $2 AND kind = $3 AND queue = $4 AND dependency = $5 AND version = $6
+DELETE FROM holdfast_error_count WHERE fingerprint = $1 AND step = $2 AND kind = $3 AND queue = $4 AND dependency = $5 AND version = $6
 
 -- name: delete_trend_counts
 -- The oldest steps.
-DELETE FROM holdfast_tally WHERE (step, queue, shard) IN (SELECT step, queue, shard FROM holdfast_tally WHERE step < $1 ORDER BY step LIMIT $2 + 0)
+DELETE FROM holdfast_trend WHERE (step, queue, shard) IN (SELECT step, queue, shard FROM holdfast_trend WHERE step < $1 ORDER BY step LIMIT $2 + 0)
 
 -- name: delete_tombstones
 -- The oldest tombstones. The counts of purged jobs stay.

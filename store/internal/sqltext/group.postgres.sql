@@ -1,5 +1,5 @@
 -- name: add_group_listener
--- Conclude needs the ends of members in the feed. Written outside the transaction that creates the group, so that callers' transactions do not wait
+-- AdvanceGroups needs the ends of members in the feed. Written outside the transaction that creates the group, so that callers' transactions do not wait
 -- for each other; and only once.
 INSERT INTO holdfast_listen (event, listener)
 SELECT d.event, 'group' FROM unnest(ARRAY['cancelled', 'complete', 'failed']) AS d (event)
@@ -23,11 +23,11 @@ SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::u
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR NO KEY UPDATE
 
 -- name: flag_groups
--- Flags groups for Conclude although no member has just ended.
+-- Flags groups for AdvanceGroups although no member has just ended.
 UPDATE holdfast_group SET attend = true WHERE id = ANY ($1::uuid[]) AND NOT attend
 
 -- name: group_seal
--- Seals a group, once. All its members may have ended already, so it is flagged for Conclude.
+-- Seals a group, once. All its members may have ended already, so it is flagged for AdvanceGroups.
 UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now())), live = CASE WHEN sealed_at IS NULL THEN NULL ELSE live END,
        attend = attend OR sealed_at IS NULL, state = CASE WHEN sealed_at IS NULL THEN 'processing' ELSE state END
  WHERE id = $1::uuid RETURNING id::text
@@ -73,7 +73,7 @@ SELECT coalesce(owner, ''), state, ending IS NOT NULL, generation FROM holdfast_
 SELECT coalesce(owner, '') FROM holdfast_group WHERE id = $1::uuid
 
 -- name: group_end
--- Seals the group and marks it as ending. Conclude cancels its members.
+-- Seals the group and marks it as ending. AdvanceGroups cancels its members.
 UPDATE holdfast_group SET ending = 'cancelled', sealed_at = coalesce(sealed_at, $2::timestamptz), state = 'processing', live = NULL, attend = true WHERE id = $1::uuid
 
 -- name: find_failed_members
@@ -91,9 +91,9 @@ SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, '
 -- name: return_to_waiting
 -- Makes jobs wait for other members again, with a thousand years added to their due time, so that Promote does not see them. A due time of their own
 -- that has not come yet still counts, because they never ran.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT greatest($1::timestamptz, (SELECT j.run_at FROM holdfast_job j WHERE j.id = d.job)) + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''
-  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[]) AS d (job, token, failures, crashes, interrupts, generation)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
+SELECT greatest($1::timestamptz, (SELECT j.run_at FROM holdfast_job j WHERE j.id = d.job)) + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.releases, d.generation, ''
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[]) AS d (job, token, failures, crashes, releases, generation)
 
 -- name: events_add
 -- The same event for many jobs.

@@ -115,7 +115,7 @@ SELECT j.id FROM holdfast_job j CROSS JOIN holdfast_later l ON l.job = j.id WHER
 
 -- name: after_cancel
 -- Ends a job that never ran, because a member for which it waited did not complete.
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, upstream)
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, upstream)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8)
 
 -- name: clear_group_wait
@@ -124,16 +124,16 @@ UPDATE holdfast_later SET due_at = due_at - 31557600000000000, hold = NULL WHERE
 
 -- name: wait_for_members
 -- The job waits for members of its group, with a due time a thousand years ahead, so that promotion does not read it.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
 VALUES ($1 + 31557600000000000, $2, $3, 0, 0, 0, $4, '')
 
 -- name: return_to_waiting
 -- The same for a job that waited before. A time of its own that has not come yet still counts, because it never ran.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation, hold)
 SELECT max($1, coalesce(j.run_at, 0)) + 31557600000000000, j.id, $3, 0, 0, 0, $4, '' FROM holdfast_job j WHERE j.id = $2
 
--- name: conclude_pages
--- The jobs that have ended since Conclude last read the feed.
+-- name: advance_pages
+-- The jobs that have ended since AdvanceGroups last read the feed.
 SELECT first, events, jobs FROM holdfast_outbox WHERE first > $1 AND name IN ('complete', 'failed', 'cancelled') ORDER BY first
 
 -- name: find_ended_members
@@ -151,6 +151,6 @@ SELECT id FROM holdfast_group
  WHERE expire_at <= $1 AND expire_at IS NOT NULL AND settled_at IS NULL AND ending IS NULL AND generation = 1
  ORDER BY expire_at LIMIT $2 + 0
 
--- name: advance_concluded
+-- name: set_advanced
 -- The feed number up to which ends were handled, unless another process was faster.
-UPDATE holdfast_feed SET concluded = $2 WHERE one = 1 AND concluded = $1
+UPDATE holdfast_feed SET advanced = $2 WHERE one = 1 AND advanced = $1

@@ -12,7 +12,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        coalesce(f.token, m.token, r.token, l.token),
        coalesce(f.failures, m.failures, r.failures, l.failures),
        coalesce(f.crashes, m.crashes, r.crashes, l.crashes),
-       coalesce(f.interrupts, m.interrupts, r.interrupts, l.interrupts),
+       coalesce(f.releases, m.releases, r.releases, l.releases),
        coalesce(f.generation, m.generation, r.generation, l.generation),
        CASE WHEN f.job IS NOT NULL THEN f.worker ELSE m.worker END,
        CASE WHEN f.job IS NULL THEN m.expires_at END,
@@ -29,7 +29,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
   LEFT JOIN holdfast_leased m ON m.job = j.id
   LEFT JOIN holdfast_finished f ON f.job = j.id
   LEFT JOIN holdfast_cancel x ON x.job = j.id
-  LEFT JOIN holdfast_carry c ON c.job = j.id
+  LEFT JOIN holdfast_progress c ON c.job = j.id
   LEFT JOIN holdfast_attempt a ON a.job = j.id AND a.token = (
        SELECT max(b.token) FROM holdfast_attempt b
         WHERE b.job = j.id AND b.code IS NOT NULL AND b.generation = coalesce(f.generation, m.generation, r.generation, l.generation))
@@ -48,7 +48,7 @@ SELECT a.token, a.generation, a.worker, a.started_at, a.ended_at, a.to_state, a.
 -- Settlements that came too late, in the columns of inspect_attempts. Columns that the row does not have are empty.
 SELECT t.token, 0, '', t.at - t.took, t.at, t.to_state, t.charge, 0, 0, NULL, t.why,
        t.code, t.category, t.message, t.detail, CAST(t.context AS text), t.dependency, t.fingerprint, t.benign, NULL, 0, NULL
-  FROM holdfast_late t
+  FROM holdfast_late_settlement t
  WHERE t.job = $1
  ORDER BY t.at, t.token
 
@@ -84,10 +84,10 @@ SELECT h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst, h
  WHERE h.until IS NULL OR h.until > $1
 
 -- name: inspect_records
--- A room is read whole: it has as many records as there are breakers, budgets, or owners with a weight.
+-- A namespace is read whole: it has as many records as there are breakers, budgets, or owners with a weight.
 SELECT c.name, c.version, CAST(c.body AS text), c.kept_at
   FROM holdfast_record c
- WHERE c.room = $1
+ WHERE c.namespace = $1
 
 -- name: inspect_workers
 -- Workers whose last report is still valid.
@@ -124,7 +124,7 @@ SELECT j.queue, j.kind, f.state, false, count(*), min(j.created_at)
 -- name: inspect_trends
 -- The results of attempts within a time, over all shards. Both bounds are given, so that the planner reads by the key whatever it knows of the table's size.
 SELECT {step of a trend}, t.queue, CAST(sum(t.complete) AS bigint), CAST(sum(t.failed) AS bigint), CAST(sum(t.retried) AS bigint), CAST(sum(t.cancelled) AS bigint)
-  FROM holdfast_tally t
+  FROM holdfast_trend t
  WHERE t.step BETWEEN $1 AND $3
  GROUP BY 1, 2
 
@@ -148,7 +148,7 @@ SELECT t.kind, CAST(sum(t.jobs) AS bigint), CAST(sum(t.complete) AS bigint)
          GROUP BY j.kind) AS t
  GROUP BY t.kind
 
--- name: inspect_experience
+-- name: inspect_retry_stats
 -- The results of failed attempts, by kind, code and number. The next attempt is looked for within the generation. A released attempt is skipped, and a failure
 -- without a charge (an expiry) is an end without another attempt.
 SELECT t.kind, t.code, t.number, count(*),
@@ -224,13 +224,13 @@ SELECT 'dead', 'dead', j.queue, count(*), NULL
 -- name: inspect_error_trends
 -- When the failures of error groups happened, in steps.
 SELECT t.fingerprint, {step of a trend}, CAST(sum(t.failures) AS bigint)
-  FROM {names} AS v {tallies of a name}
+  FROM {names} AS v {counts of a name}
  GROUP BY 1, 2
 
 -- name: inspect_error_hours
 -- The same, with where they happened.
 SELECT t.fingerprint, {step of a trend}, t.kind, t.queue, t.dependency, t.version, CAST(sum(t.failures) AS bigint)
-  FROM {names} AS v {tallies of a name}
+  FROM {names} AS v {counts of a name}
  GROUP BY 1, 2, 3, 4, 5, 6
 
 -- name: inspect_error_outcomes

@@ -6,6 +6,10 @@ SELECT pg_advisory_xact_lock(5721944081463207)
 -- Created under the lock, because two processes that create it at the same time would collide.
 CREATE TABLE IF NOT EXISTS holdfast_migration (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 
+-- name: migration_schema_exists
+-- CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if the schema exists.
+SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)
+
 -- name: migration_table_exists
 -- Needs no right to create anything.
 SELECT to_regclass('holdfast_migration') IS NOT NULL

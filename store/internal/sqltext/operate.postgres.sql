@@ -4,21 +4,21 @@ SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''
 
 -- name: lock_finished
 -- One search in each table, each with a lock: it waits for a transaction that is moving the job, and the next search finds it.
-SELECT token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL FROM holdfast_finished WHERE job = $1::uuid FOR UPDATE
+SELECT token, failures, crashes, releases, generation, state, discarded_at IS NOT NULL FROM holdfast_finished WHERE job = $1::uuid FOR UPDATE
 
 -- name: lock_ready
 -- The key of holdfast_ready begins with lane and priority, which are facts of the job.
-SELECT r.token, r.failures, r.crashes, r.interrupts, r.generation FROM holdfast_job j
+SELECT r.token, r.failures, r.crashes, r.releases, r.generation FROM holdfast_job j
   JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id WHERE j.id = $1::uuid FOR UPDATE OF r
 
 -- name: lock_later
 -- By the index on job.
-SELECT token, failures, crashes, interrupts, generation, hold IS NOT DISTINCT FROM '' FROM holdfast_later WHERE job = $1::uuid FOR UPDATE
+SELECT token, failures, crashes, releases, generation, hold IS NOT DISTINCT FROM '' FROM holdfast_later WHERE job = $1::uuid FOR UPDATE
 
 -- name: lock_batch_of_job
 -- Membership is not indexed: the table has one row for each batch in progress, and only interventions search this way.
-SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
-  FROM holdfast_lease WHERE $1::uuid = ANY (jobs) FOR UPDATE
+SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, releases, generations, started
+  FROM holdfast_batch WHERE $1::uuid = ANY (jobs) FOR UPDATE
 
 -- name: delete_finished
 -- The other half of the move follows in the same transaction.
@@ -34,7 +34,7 @@ DELETE FROM holdfast_later WHERE job = $1::uuid
 
 -- name: begin_generation
 -- The time limit of the retry policy counts from here.
-INSERT INTO holdfast_carry (job, since) VALUES ($1::uuid, $2::timestamptz) ON CONFLICT (job) DO UPDATE SET since = excluded.since
+INSERT INTO holdfast_progress (job, since) VALUES ($1::uuid, $2::timestamptz) ON CONFLICT (job) DO UPDATE SET since = excluded.since
 
 -- name: event_add
 -- A person's action, in the transaction that performs it.
@@ -91,21 +91,21 @@ SELECT id, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6:
 
 -- name: insert_record
 -- A concurrent insert waits here for the first one to end, and then inserts nothing.
-INSERT INTO holdfast_record (room, name, version, body, kept_at)
+INSERT INTO holdfast_record (namespace, name, version, body, kept_at)
 VALUES ($1::text, $2::text, 1, $3::text::json, (SELECT holdfast_now())) ON CONFLICT DO NOTHING
 
 -- name: update_record
 -- Compare and set: nothing is updated unless the version is the one that was read.
 UPDATE holdfast_record SET version = version + 1, body = $4::text::json, kept_at = (SELECT holdfast_now())
- WHERE room = $1::text AND name = $2::text AND version = $3::integer
+ WHERE namespace = $1::text AND name = $2::text AND version = $3::integer
 
 -- name: delete_record
 -- Compare and delete.
-DELETE FROM holdfast_record WHERE room = $1::text AND name = $2::text AND version = $3::integer
+DELETE FROM holdfast_record WHERE namespace = $1::text AND name = $2::text AND version = $3::integer
 
 -- name: find_record
 -- Whether a record of this name exists.
-SELECT version FROM holdfast_record WHERE room = $1::text AND name = $2::text FOR UPDATE
+SELECT version FROM holdfast_record WHERE namespace = $1::text AND name = $2::text FOR UPDATE
 
 -- name: triage
 -- An operator's decision on an error group. Without a status it is a note, and the group stays as it is.

@@ -6,14 +6,14 @@ SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''
 
 -- name: find_job_place
 -- Where a job is, unless it is leased. A job is in one place, so at most one row is returned.
-SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded, 0 AS waiting, 0 AS due_at
+SELECT 'ready' AS place, token, failures, crashes, releases, generation, 'queued' AS state, 0 AS discarded, 0 AS waiting, 0 AS due_at
   FROM holdfast_ready WHERE lane IN ($2, -$2) AND priority = $3 AND job = $1
 UNION ALL
-SELECT 'later', token, failures, crashes, interrupts, generation, 'queued', 0, hold IS '',
+SELECT 'later', token, failures, crashes, releases, generation, 'queued', 0, hold IS '',
        CASE WHEN hold IS NULL THEN due_at ELSE due_at - 31557600000000000 END
   FROM holdfast_later WHERE job = $1
 UNION ALL
-SELECT 'finished', token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL, 0, 0
+SELECT 'finished', token, failures, crashes, releases, generation, state, discarded_at IS NOT NULL, 0, 0
   FROM holdfast_finished WHERE job = $1
 LIMIT 1
 
@@ -23,7 +23,7 @@ DELETE FROM holdfast_finished WHERE job = $1
 
 -- name: set_generation_start
 -- The new generation begins now.
-INSERT INTO holdfast_carry (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET since = excluded.since
+INSERT INTO holdfast_progress (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET since = excluded.since
 
 -- name: job_event_add
 -- An event in the story of a job: what a person did, and the job's token and generation after it.
@@ -68,19 +68,19 @@ DELETE FROM holdfast_hold WHERE scope = $1 AND name = $2 AND source = $3
 
 -- name: insert_record
 -- The first writer of a record wins.
-INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT DO NOTHING
+INSERT INTO holdfast_record (namespace, name, version, body, kept_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT DO NOTHING
 
 -- name: update_record
 -- Updates a record only if its version is the one that the caller read.
-UPDATE holdfast_record SET version = version + 1, body = $3, kept_at = $4 WHERE room = $1 AND name = $2 AND version = $5
+UPDATE holdfast_record SET version = version + 1, body = $3, kept_at = $4 WHERE namespace = $1 AND name = $2 AND version = $5
 
 -- name: delete_record
 -- Deletes a record only if its version is the one that the caller read.
-DELETE FROM holdfast_record WHERE room = $1 AND name = $2 AND version = $3
+DELETE FROM holdfast_record WHERE namespace = $1 AND name = $2 AND version = $3
 
 -- name: find_record
 -- Whether a record exists.
-SELECT version FROM holdfast_record WHERE room = $1 AND name = $2
+SELECT version FROM holdfast_record WHERE namespace = $1 AND name = $2
 
 -- name: find_redriven
 -- Whether a redrive has taken the job before.

@@ -48,11 +48,11 @@ DELETE FROM holdfast_attempt WHERE job = ANY ($1::uuid[])
 
 -- name: purge_late
 -- The late settlements.
-DELETE FROM holdfast_late WHERE job = ANY ($1::uuid[])
+DELETE FROM holdfast_late_settlement WHERE job = ANY ($1::uuid[])
 
 -- name: purge_carry
 -- Checkpoints, progress and the start of the generation.
-DELETE FROM holdfast_carry WHERE job = ANY ($1::uuid[])
+DELETE FROM holdfast_progress WHERE job = ANY ($1::uuid[])
 
 -- name: purge_deadline
 -- The start deadlines.

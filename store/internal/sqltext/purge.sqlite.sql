@@ -53,11 +53,11 @@ DELETE FROM holdfast_attempt WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $
 
 -- name: purge_late
 -- Their late settlements.
-DELETE FROM holdfast_late WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+DELETE FROM holdfast_late_settlement WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: purge_carry
 -- Their checkpoints, progress and generation starts.
-DELETE FROM holdfast_carry WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+DELETE FROM holdfast_progress WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: purge_cancel
 -- Their cancel requests.

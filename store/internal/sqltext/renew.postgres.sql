@@ -1,14 +1,14 @@
--- name: lease_renew
+-- name: batch_renew
 -- One small update, however many jobs run: the arrays are not touched.
-UPDATE holdfast_lease SET expires_at = (SELECT holdfast_now()) + $2::bigint * interval '1 microsecond' WHERE id = ANY ($1::uuid[])
+UPDATE holdfast_batch SET expires_at = (SELECT holdfast_now()) + $2::bigint * interval '1 microsecond' WHERE id = ANY ($1::uuid[])
 
--- name: lease_started
+-- name: batch_started
 -- Only for batches in which a job started since.
-UPDATE holdfast_lease SET started = $2::boolean[] WHERE id = $1::uuid
+UPDATE holdfast_batch SET started = $2::boolean[] WHERE id = $1::uuid
 
 -- name: save_note
 -- A checkpoint or progress that is not given stays as it was.
-INSERT INTO holdfast_carry AS y (job, checkpoint, percent, note, noted_at)
+INSERT INTO holdfast_progress AS y (job, checkpoint, percent, note, noted_at)
 VALUES ($1::uuid, $2::text::json, $3::double precision, $4::text, CASE WHEN $3::double precision IS NOT NULL THEN $5::timestamptz END)
 ON CONFLICT (job) DO UPDATE SET checkpoint = coalesce(excluded.checkpoint, y.checkpoint),
    percent  = CASE WHEN excluded.noted_at IS NULL THEN y.percent ELSE excluded.percent END,
@@ -38,5 +38,5 @@ DELETE FROM holdfast_worker WHERE name = $1::text
 -- name: find_cancels_in_batches
 -- Members of these batches with a cancel request. Read after the batches are locked. Usually there is no request at all, and then no member is
 -- searched for.
-SELECT c.job FROM holdfast_cancel c JOIN holdfast_lease l ON c.job = ANY (l.jobs)
+SELECT c.job FROM holdfast_cancel c JOIN holdfast_batch l ON c.job = ANY (l.jobs)
  WHERE (SELECT true FROM holdfast_cancel LIMIT 1) AND l.id = ANY ($1::uuid[])

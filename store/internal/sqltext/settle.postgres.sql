@@ -1,23 +1,23 @@
--- name: lease_lock
+-- name: batch_lock
 -- Membership under these locks is the fence. All transactions lock batches in this order, so there is no deadlock. A separate statement, so that the
 -- following ones see everything that was committed while it waited.
-SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
-  FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
+SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, releases, generations, started
+  FROM holdfast_batch WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
 
--- name: lease_make
+-- name: batch_make
 -- The arrays are aligned: each member has the same position in all of them.
-INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
+INSERT INTO holdfast_batch (id, worker, lost, claimed_at, expires_at, jobs, tokens, failures, crashes, releases, generations, started)
 VALUES ($1::uuid, $2::text, nullif($3::text, ''), $4::timestamptz, $5::timestamptz,
         $6::uuid[], $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::integer[], $12::boolean[])
 
--- name: lease_shrink
+-- name: batch_shrink
 -- What is left of a batch after some members were removed.
-UPDATE holdfast_lease SET jobs = $2::uuid[], tokens = $3::integer[], failures = $4::integer[], crashes = $5::integer[],
-       interrupts = $6::integer[], generations = $7::integer[], started = $8::boolean[] WHERE id = $1::uuid
+UPDATE holdfast_batch SET jobs = $2::uuid[], tokens = $3::integer[], failures = $4::integer[], crashes = $5::integer[],
+       releases = $6::integer[], generations = $7::integer[], started = $8::boolean[] WHERE id = $1::uuid
 
--- name: lease_drop
+-- name: batch_drop
 -- A batch is deleted with its last member.
-DELETE FROM holdfast_lease WHERE id = ANY ($1::uuid[])
+DELETE FROM holdfast_batch WHERE id = ANY ($1::uuid[])
 
 -- name: cancel_find
 -- Which of these jobs have a cancel request. The table is nearly empty.
@@ -29,7 +29,7 @@ DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: find_unique_in_batches
 -- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for.
-SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_lease l ON u.job = ANY (l.jobs)
+SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_batch l ON u.job = ANY (l.jobs)
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
@@ -39,12 +39,12 @@ DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
 -- name: finish
 -- Without "gently", this refuses a row that exists already, which is cheaper than to check for it. If that happens, Settle is repeated with the
 -- "gently" form, which skips the row: it proves that the job has ended, and must not keep other jobs from ending.
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)
-SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz,
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)
+SELECT d.job, d.token, d.failures, d.crashes, d.releases, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz,
        d.state, d.worker, d.code, d.fingerprint, d.result::json, CASE WHEN d.benign THEN $1::timestamptz END, d.benign
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::bigint[], $9::text[],
               $10::text[], $11::text[], $12::text[], $13::text[], $14::boolean[])
-    AS d (job, token, failures, crashes, interrupts, generation, started, state, worker, code, fingerprint, result, benign)
+    AS d (job, token, failures, crashes, releases, generation, started, state, worker, code, fingerprint, result, benign)
 {gently}
 
 -- name: attempt_add
@@ -63,7 +63,7 @@ SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started *
 -- Merges consecutive released attempts of a job: the new one counts the previous one as a repeat, and the previous one is deleted.
 WITH gone AS (
     DELETE FROM holdfast_attempt p USING unnest($1::uuid[], $2::integer[]) AS d (job, token)
-     WHERE p.job = d.job AND p.token = d.token - 1 AND p.charge = 'interrupt' AND p.to_state = 'queued'
+     WHERE p.job = d.job AND p.token = d.token - 1 AND p.charge = 'release' AND p.to_state = 'queued'
     RETURNING p.job, p.token, p.repeats, coalesce(p.since, p.ended_at) AS since
 )
 UPDATE holdfast_attempt a SET repeats = g.repeats + 1, since = g.since FROM gone g WHERE a.job = g.job AND a.token = g.token + 1
@@ -72,20 +72,20 @@ UPDATE holdfast_attempt a SET repeats = g.repeats + 1, since = g.since FROM gone
 -- Makes jobs claimable. Lane and priority are facts of the job; a job with failures waits in the lane's line for retries. Returns the places and
 -- their queues.
 WITH added AS (
-    INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-    SELECT CASE WHEN d.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
+    INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at)
+    SELECT CASE WHEN d.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, d.token, d.failures, d.crashes, d.releases, d.generation, $1::timestamptz
       FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
-        AS d (job, token, failures, crashes, interrupts, generation) JOIN holdfast_job j ON j.id = d.job
+        AS d (job, token, failures, crashes, releases, generation) JOIN holdfast_job j ON j.id = d.job
     {gently} RETURNING lane, priority
 )
 SELECT l.queue, a.lane, a.priority FROM (SELECT DISTINCT lane, priority FROM added) AS a JOIN holdfast_lane l ON l.id = abs(a.lane)
 
 -- name: later_add
 -- Makes jobs wait for their due time.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
-SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation)
+SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d.failures, d.crashes, d.releases, d.generation
   FROM unnest($1::bigint[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
-    AS d (due, job, token, failures, crashes, interrupts, generation)
+    AS d (due, job, token, failures, crashes, releases, generation)
 {gently}
 
 -- name: find_settled
@@ -99,7 +99,7 @@ SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THE
 
 -- name: late_add
 -- Evidence that is never applied. Repeating it adds nothing.
-INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
+INSERT INTO holdfast_late_settlement (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
 SELECT d.job, d.token, d.to_state, $1::timestamptz, d.took * interval '1 microsecond', d.charge, d.code, d.category, d.message, d.detail, d.context::json,
        d.dependency, d.fingerprint, d.benign, d.why
   FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[],
@@ -143,7 +143,7 @@ SELECT 'error/' || t.fingerprint, $1::timestamptz, t.event, $2::text, t.reason, 
 
 -- name: add_error_counts
 -- Failures by place and time, in steps of five minutes.
-INSERT INTO holdfast_error_tally AS t (fingerprint, step, kind, queue, dependency, version, failures)
+INSERT INTO holdfast_error_count AS t (fingerprint, step, kind, queue, dependency, version, failures)
 SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'), coalesce(j.kind, ''), coalesce(j.queue, ''), d.dependency, d.version, count(*)
   FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) AS d (fingerprint, job, dependency, version) LEFT JOIN holdfast_job j ON j.id = d.job
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
@@ -152,7 +152,7 @@ ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET 
 -- name: add_trend_counts
 -- Counts of results, for trends. Another transaction that adds to the same row waits for this one to commit, so it is the last statement, and has one
 -- order for all transactions.
-INSERT INTO holdfast_tally AS t (step, queue, shard, complete, failed, retried, cancelled)
+INSERT INTO holdfast_trend AS t (step, queue, shard, complete, failed, retried, cancelled)
 SELECT $1::timestamptz, d.queue, $2::smallint, d.complete, d.failed, d.retried, d.cancelled
   FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS d (queue, complete, failed, retried, cancelled)
  ORDER BY d.queue

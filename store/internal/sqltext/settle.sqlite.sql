@@ -4,7 +4,7 @@ SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_un
 
 -- name: finish_complete
 -- The most frequent end of a job; many rows are inserted at once.
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, result)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'complete', $9, $10)
 
 -- name: cancel_drop
@@ -13,7 +13,7 @@ DELETE FROM holdfast_cancel WHERE job = $1
 
 -- name: finish
 -- Any other end of a generation. A benign failure is discarded from the start, so it is never a dead letter.
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code,
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, code,
                                fingerprint, discarded_at, benign)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 
@@ -25,7 +25,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 -- name: take_released_attempt
 -- Deletes a released attempt that the next released attempt will include.
-DELETE FROM holdfast_attempt WHERE job = $1 AND token = $2 AND charge = 'interrupt' AND to_state = 'queued' RETURNING repeats, coalesce(since, ended_at)
+DELETE FROM holdfast_attempt WHERE job = $1 AND token = $2 AND charge = 'release' AND to_state = 'queued' RETURNING repeats, coalesce(since, ended_at)
 
 -- name: merge_releases
 -- An attempt that includes the released attempts before it.
@@ -33,13 +33,13 @@ UPDATE holdfast_attempt SET repeats = $3, since = $4 WHERE job = $1 AND token = 
 
 -- name: return_to_ready
 -- Returns a job to its lane, claimable at once. Retries have their own line.
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at)
 SELECT CASE WHEN r.column3 > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, r.column2, r.column3, r.column4, r.column5, r.column6, r.column7
   FROM (VALUES ($1, $2, $3, $4, $5, $6, $7)) r CROSS JOIN holdfast_job j ON j.id = r.column1
 
 -- name: return_to_later
 -- Returns a job that waits for its retry delay.
-INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES ($7, $1, $2, $3, $4, $5, $6)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, generation) VALUES ($7, $1, $2, $3, $4, $5, $6)
 
 -- name: unique_free
 -- Frees the unique key of a job that ends. $2 is 1 if it completed: then a key that is kept after success stays.
@@ -58,7 +58,7 @@ LIMIT 1
 
 -- name: late_add
 -- A settlement that came too late is kept as evidence. The first one for a token stays.
-INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint,
+INSERT INTO holdfast_late_settlement (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint,
                            benign, why)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
  WHERE EXISTS (SELECT 1 FROM holdfast_job WHERE id = $1)
@@ -86,11 +86,11 @@ UPDATE holdfast_error_group SET status = $2, until = NULL, until_count = NULL WH
 
 -- name: add_error_counts
 -- The failures of a group by step and place.
-INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO holdfast_error_count (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = failures + excluded.failures
 
 -- name: add_trend_counts
 -- The results of attempts: one row for each step and queue of the transaction. There is one writer at a time, so one shard is enough.
-INSERT INTO holdfast_tally (step, queue, shard, complete, failed, retried, cancelled) VALUES ($1, $2, 0, $3, $4, $5, $6)
+INSERT INTO holdfast_trend (step, queue, shard, complete, failed, retried, cancelled) VALUES ($1, $2, 0, $3, $4, $5, $6)
     ON CONFLICT (step, queue, shard) DO UPDATE SET complete = complete + excluded.complete, failed = failed + excluded.failed,
        retried = retried + excluded.retried, cancelled = cancelled + excluded.cancelled

@@ -10,7 +10,12 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/holdfastdev/holdfast"
 )
 
 //go:embed *.sql
@@ -64,14 +69,38 @@ func blocks(text, sort string, found map[string]string) {
 	}
 }
 
-// Migrations returns the steps of a database's schema, oldest first: step n leads from version n-1 to n. Steps only
-// lead forward, and are never edited after their release.
-func Migrations(dialect string) []string {
+// A Migration is one step of a database's schema: it leads from the version before to Version.
+type Migration struct {
+	Version int
+	SQL     string
+}
+
+// Migrations returns the steps of a database's schema, oldest first. The first one creates the schema of the first release in an empty database. Steps
+// only lead forward, and are never edited after their release.
+func Migrations(dialect string) []Migration {
 	files, _ := fs.Glob(migrations, "migration/*."+dialect+".sql")
-	steps := make([]string, 0, len(files))
+	steps := make([]Migration, 0, len(files))
 	for _, file := range files {
 		text, _ := migrations.ReadFile(file)
-		steps = append(steps, string(text))
+		version, _ := strconv.Atoi(strings.SplitN(path.Base(file), ".", 2)[0])
+		steps = append(steps, Migration{Version: version, SQL: string(text)})
 	}
 	return steps
+}
+
+// Latest returns the version of the newest step.
+func Latest(steps []Migration) int { return steps[len(steps)-1].Version }
+
+// Missing returns the steps that a database at a version still needs, and refuses a version that this program cannot use. Version 0 is an empty database.
+func Missing(steps []Migration, version int) ([]Migration, error) {
+	first, last := steps[0].Version, steps[len(steps)-1].Version
+	switch {
+	case version > last:
+		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable,
+			Message: fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, last)}
+	case version > 0 && version < first:
+		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable,
+			Message: fmt.Sprintf("the database was written by a build from before the first release (schema %d, the oldest that can be upgraded is %d): finish its jobs with that build, or use an empty database", version, first)}
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.Version <= version }), nil
 }

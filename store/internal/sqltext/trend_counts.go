@@ -18,9 +18,9 @@ const KeptReleases = 100
 // TrendStep is the finest step of trends: every step that is returned is a multiple of it.
 const TrendStep = time.Minute
 
-// Tallies count the results of the attempts that one call settles, by queue. A store adds them to the stored trends at
+// TrendCounts count the results of the attempts that one call settles, by queue. A store adds them to the stored trends at
 // the end of the call's transaction.
-type Tallies struct {
+type TrendCounts struct {
 	all  map[string]*store.Trend
 	said string       // the queue of the last settlement, as the settlement names it
 	last *store.Trend // and its counts: settlements of one queue usually come together
@@ -28,7 +28,7 @@ type Tallies struct {
 
 // Add counts an applied settlement by the state in which it left the job, which a cancel request may have overruled. A
 // released attempt is not counted, and neither is a benign failure.
-func (t *Tallies) Add(s *store.Settlement, to holdfast.State) {
+func (t *TrendCounts) Add(s *store.Settlement, to holdfast.State) {
 	switch {
 	case to == holdfast.Complete:
 		t.of(s.Queue).Complete++
@@ -42,7 +42,7 @@ func (t *Tallies) Add(s *store.Settlement, to holdfast.State) {
 	}
 }
 
-func (t *Tallies) of(queue string) *store.Trend {
+func (t *TrendCounts) of(queue string) *store.Trend {
 	if t.last != nil && t.said == queue {
 		return t.last
 	}
@@ -61,7 +61,7 @@ func (t *Tallies) of(queue string) *store.Trend {
 }
 
 // All returns one trend for each queue, ordered by name, in the step that contains the instant.
-func (t *Tallies) All(at time.Time) []store.Trend {
+func (t *TrendCounts) All(at time.Time) []store.Trend {
 	all := make([]store.Trend, 0, len(t.all))
 	for _, one := range t.all {
 		one.Step = StepOf(at, TrendStep)
