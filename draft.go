@@ -143,7 +143,7 @@ func (d *Draft) checkArgs(p *check.Problems) {
 	switch {
 	case len(d.Args) > check.MaxArgs:
 		p.Add("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), check.MaxArgs)
-	case !d.marshalled() && !json.Valid(d.Args):
+	case !d.marshalled() && !check.ValidJSON(d.Args):
 		p.Add("arguments are not valid JSON")
 	case !utf8.Valid(d.Args):
 		p.Add("arguments are not valid UTF-8")

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -37,16 +38,36 @@ func NewID() ID {
 }
 
 // ParseID parses the canonical form: 36 characters with hyphens. The error wraps ErrInvalid.
-func ParseID(s string) (ID, error) {
-	var id ID
+func ParseID(s string) (ID, error) { return parseID(s) }
+
+func parseID[T string | []byte](s T) (id ID, err error) {
 	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-		digits := s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
-		if _, err := hex.Decode(id[:], []byte(digits)); err == nil {
+		at, ok := 0, true
+		for i := 0; i < len(s); i += 2 {
+			if i == 8 || i == 13 || i == 18 || i == 23 {
+				i++
+			}
+			high, low := hexDigit[s[i]], hexDigit[s[i+1]]
+			ok = ok && high|low < 16
+			id[at], at = high<<4|low, at+1
+		}
+		if ok {
 			return id, nil
 		}
 	}
 	return ID{}, &Error{Err: ErrInvalid, Message: fmt.Sprintf("%.40q is not a job id: expected the form 01890a5d-ac96-774b-bcce-b302099a8057", s)}
 }
+
+// hexDigit has the value of each hexadecimal digit, and 255 for every other byte.
+var hexDigit = func() (value [256]byte) {
+	for i := range value {
+		value[i] = 255
+	}
+	for i, c := range "0123456789abcdef" {
+		value[c], value[strings.ToUpper(string(c))[0]] = byte(i), byte(i)
+	}
+	return value
+}()
 
 // String returns the canonical form.
 func (id ID) String() string {
@@ -68,7 +89,7 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It reads the canonical form.
 func (id *ID) UnmarshalText(text []byte) (err error) {
-	*id, err = ParseID(string(text))
+	*id, err = parseID(text)
 	return err
 }
 

@@ -149,7 +149,7 @@ func resultProblem(result json.RawMessage) string {
 	switch {
 	case len(result) > check.MaxArgs:
 		return fmt.Sprintf("the result has %d bytes; the limit is %d: store it elsewhere and return a reference", len(result), check.MaxArgs)
-	case len(result) > 0 && !(json.Valid(result) && utf8.Valid(result)):
+	case len(result) > 0 && !(check.ValidJSON(result) && utf8.Valid(result)):
 		return "the result is not valid JSON"
 	}
 	return ""

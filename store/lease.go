@@ -123,7 +123,7 @@ func (n *Note) Check() error {
 	if len(n.Checkpoint) > check.MaxCheckpoint {
 		p.Add("a checkpoint of %d bytes: the limit is %d; store the data elsewhere and keep a reference", len(n.Checkpoint), check.MaxCheckpoint)
 	}
-	if n.Checkpoint != nil && !(json.Valid(n.Checkpoint) && utf8.Valid(n.Checkpoint)) {
+	if n.Checkpoint != nil && !(check.ValidJSON(n.Checkpoint) && utf8.Valid(n.Checkpoint)) {
 		p.Add("the checkpoint is not valid JSON")
 	}
 	if n.Progress != nil && (math.IsNaN(n.Progress.Percent) || math.IsInf(n.Progress.Percent, 0)) {
@@ -180,7 +180,7 @@ func (s *Settlement) Check() error {
 	if len(s.Result) > check.MaxArgs {
 		p.Add("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(s.Result), check.MaxArgs)
 	}
-	if len(s.Result) > 0 && !(json.Valid(s.Result) && utf8.Valid(s.Result)) {
+	if len(s.Result) > 0 && !(check.ValidJSON(s.Result) && utf8.Valid(s.Result)) {
 		p.Add("the result is not valid JSON")
 	}
 	return p.Err(invalid)

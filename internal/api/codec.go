@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -83,14 +84,31 @@ func Unmarshal(text []byte, to any) error {
 	if err := checkDepth(text); err != nil {
 		return err
 	}
+	presize(to, len(text))
 	if err := json.Unmarshal(text, to, options); err != nil {
 		return unreadable(err)
 	}
 	return refuseNUL(text, to)
 }
 
+// entryBytes is about the size of an entry of a long list as text. In memory an entry is not much larger.
+const entryBytes = 300
+
+// presize gives a long list the capacity that the size of its text suggests. Without it a list of thousands is copied several times while it grows.
+func presize(to any, size int) {
+	switch n := min(size/entryBytes, MostDrafts); to := to.(type) {
+	case *[]holdfast.Draft:
+		*to = slices.Grow(*to, n)
+	case *settlements:
+		to.Settlements = slices.Grow(to.Settlements, n)
+	case *ClaimOut:
+		to.Leases = slices.Grow(to.Leases, n)
+	}
+}
+
 // UnmarshalLoose decodes an answer. It ignores unknown members, because a newer server may send more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
+	presize(to, len(text))
 	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
 }
 

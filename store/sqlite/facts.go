@@ -63,7 +63,7 @@ func readJSON(st *sqlite.Stmt, i, limit int, into *json.RawMessage) (problem str
 	}
 	text := make([]byte, size)
 	st.ColumnBytes(i, text)
-	if !validJSON(text) || !utf8.Valid(text) {
+	if !check.ValidJSON(text) || !utf8.Valid(text) {
 		return "not valid JSON"
 	}
 	*into = text

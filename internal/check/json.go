@@ -1,8 +1,8 @@
-package sqlite
+package check
 
-// validJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of the cost. The arguments
-// of every claimed job are checked, because other programs can write to the file.
-func validJSON(text []byte) bool {
+// ValidJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of the cost. The arguments of every
+// draft, the results of every settlement and, on SQLite, the arguments of every claimed job are checked.
+func ValidJSON(text []byte) bool {
 	rest, ok := value(skipSpace(text), 0)
 	return ok && len(skipSpace(rest)) == 0
 }

@@ -1,4 +1,4 @@
-package sqlite
+package check
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ var samples = []string{
 func TestJSONIsWhatTheStandardLibrarySays(t *testing.T) {
 	deep := []string{strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), strings.Repeat(`{"a":`, 10_001) + "1" + strings.Repeat("}", 10_001)}
 	for _, text := range append(deep, samples...) {
-		if got, want := validJSON([]byte(text)), json.Valid([]byte(text)); got != want {
+		if got, want := ValidJSON([]byte(text)), json.Valid([]byte(text)); got != want {
 			t.Errorf("%.60q: %v, the standard library says %v", text, got, want)
 		}
 	}
@@ -26,8 +26,8 @@ func FuzzJSONIsWhatTheStandardLibrarySays(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if validJSON(text) != json.Valid(text) {
-			t.Errorf("%q: %v, the standard library says %v", text, validJSON(text), json.Valid(text))
+		if ValidJSON(text) != json.Valid(text) {
+			t.Errorf("%q: %v, the standard library says %v", text, ValidJSON(text), json.Valid(text))
 		}
 	})
 }
