@@ -38,7 +38,7 @@ func TestTwoReleasesShareAStoreWhileJobsFlow(t *testing.T) {
 	}
 }
 
-// roll performs the deploy, and checks what became of the jobs.
+// roll performs the deploy, and checks how the jobs ended.
 func (d *deploy) roll(old, current release) {
 	first := d.serve(old)
 	d.start()
