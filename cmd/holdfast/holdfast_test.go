@@ -125,7 +125,7 @@ func TestInvalidUsageIsReportedInOneLine(t *testing.T) {
 		{"a missing file", []string{"doctor", "--store", filepath.Join(dir, "nope.db")}, exitUnavailable, "there is no store"},
 		{"a folder", []string{"doctor", "--store", dir}, exitUnavailable, "directory"},
 		{"a file that is something else", []string{"doctor", "--store", file("junk.db", strings.Repeat("junk", 2000))}, exitUnavailable, "not an SQLite database"},
-		{"a newer schema", []string{"doctor", "--store", newer}, exitUnavailable, "upgrade the binary"},
+		{"a newer schema", []string{"doctor", "--store", newer}, exitUnavailable, "upgrade this program"},
 		{"a database that is not there", []string{"doctor", "--store", "postgres://u:hunter2@127.0.0.1:1/x"}, exitUnavailable, "cannot be reached"},
 		{"no store at all", []string{"doctor", "--store", ""}, exitUsage, "--store"},
 		{"a job id that is none", []string{"explain", "--store", newer, "17"}, exitUsage, "not a job id"},

@@ -81,6 +81,28 @@ func TestAnOlderOrNewerSchemaIsNamedInOneLine(t *testing.T) {
 	}
 }
 
+func TestTablesThatANewerReleaseHasMigratedAreUsedIfItsStepsAllowIt(t *testing.T) {
+	url, file := pgtest.Database(t), filepath.Join(t.TempDir(), "jobs.db")
+	expectCommand(t, exitOK, "", "migrate", "up", "--store", url)
+	expectCommand(t, exitOK, "", "migrate", "up", "--store", file)
+	conn, err := pgx.Connect(t.Context(), url)
+	ok(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(t.Context(), "INSERT INTO holdfast_migration (version, needs) VALUES (99, 5)")
+	ok(t, err)
+	execSQL(t, file, "INSERT INTO holdfast_migration (version, at, needs) VALUES (99, 0, 5)")
+	for _, address := range []string{url, file} {
+		for _, line := range []string{"migrate", "migrate up"} {
+			expectCommand(t, exitOK, "version 99: migrated by a newer release; this program knows version ", append(strings.Fields(line), "--store", address)...)
+		}
+		if script := expectCommand(t, exitOK, "", "migrate", "sql", "--store", address); script != "" {
+			t.Errorf("there is something to migrate: %s", script)
+		}
+		expectCommand(t, exitOK, "healthy", "doctor", "--store", address)
+		expectCommand(t, exitOK, "", "queues", "--store", address)
+	}
+}
+
 func TestOpenExistingCreatesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	if _, err := anystore.OpenExisting(t.Context(), path); err == nil || !strings.Contains(err.Error(), "check the path") {

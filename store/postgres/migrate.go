@@ -32,11 +32,11 @@ func (d *database) migrate(ctx context.Context) error {
 // migrateAll applies the missing steps. A schema that this binary cannot use is ErrUnavailable.
 func (d *database) migrateAll(ctx context.Context, steps []sqltext.Migration) error {
 	for {
-		version, err := d.version(ctx)
+		applied, err := d.applied(ctx)
 		if err != nil {
 			return err
 		}
-		missing, err := sqltext.Missing(steps, version)
+		missing, err := sqltext.Missing(steps, applied)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
@@ -47,16 +47,16 @@ func (d *database) migrateAll(ctx context.Context, steps []sqltext.Migration) er
 }
 
 // readSchema returns the version of the tables and the statements that are missing.
-func (d *database) readSchema(ctx context.Context) (found store.Schema, err error) {
-	steps := sqltext.Migrations("postgres")
-	if found.Version, err = d.version(ctx); err != nil {
-		return found, err
-	}
-	missing, err := sqltext.Missing(steps, found.Version)
+func (d *database) readSchema(ctx context.Context, steps []sqltext.Migration) (found store.Schema, err error) {
+	applied, err := d.applied(ctx)
 	if err != nil {
 		return found, err
 	}
-	found.Latest = sqltext.Latest(steps)
+	missing, err := sqltext.Missing(steps, applied)
+	if err != nil {
+		return found, err
+	}
+	found.Version, found.Needs, found.Latest = applied.Version, applied.Needs, sqltext.Latest(steps)
 	if len(missing) == 0 {
 		return found, nil
 	}
@@ -64,20 +64,20 @@ func (d *database) readSchema(ctx context.Context) (found store.Schema, err erro
 	if d.schema != "" {
 		fmt.Fprintf(&script, "CREATE SCHEMA IF NOT EXISTS %q;\n", string(d.schema))
 	}
-	fmt.Fprintf(&script, "%s;\n", d.sql["migration_table"])
+	fmt.Fprintf(&script, "%s;\n%s;\n", d.sql["migration_table"], d.sql["migration_column"])
 	for _, step := range missing {
-		fmt.Fprintf(&script, "BEGIN;\n%s\n%s;\nCOMMIT;\n", strings.TrimSpace(d.schema.qualify(step.SQL)),
-			strings.Replace(d.sql["migration_add"], "$1::integer", strconv.Itoa(step.Version), 1))
+		row := strings.NewReplacer("$1::integer", strconv.Itoa(step.Version), "$2::integer", strconv.Itoa(step.Needs))
+		fmt.Fprintf(&script, "BEGIN;\n%s\n%s;\nCOMMIT;\n", strings.TrimSpace(d.schema.qualify(step.SQL)), row.Replace(d.sql["migration_add"]))
 	}
 	found.SQL = script.String()
 	return found, nil
 }
 
-// checkCurrent refuses tables that are not of this program's version. It needs only the right to read.
+// checkCurrent refuses tables that this program cannot use as they are. It needs only the right to read.
 func (d *database) checkCurrent(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx, time.Minute)
 	defer cancel()
-	found, err := d.readSchema(ctx)
+	found, err := d.readSchema(ctx, sqltext.Migrations("postgres"))
 	if err != nil {
 		return explain("open the database", err)
 	}
@@ -109,17 +109,17 @@ func ReadSchema(ctx context.Context, c Config) (store.Schema, error) {
 		}
 		defer d.work.Close()
 	}
-	found, err := d.readSchema(ctx)
+	found, err := d.readSchema(ctx, sqltext.Migrations("postgres"))
 	return found, explain("read the version of the tables", err)
 }
 
-// version returns the version of the schema. It needs only the right to read.
-func (d *database) version(ctx context.Context) (version int, err error) {
+// applied returns which steps were applied. It needs only the right to read.
+func (d *database) applied(ctx context.Context) (found sqltext.Applied, err error) {
 	var there bool
 	if err := d.work.QueryRow(ctx, d.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
-		return 0, err
+		return found, err
 	}
-	return version, d.work.QueryRow(ctx, d.sql["migration_version"]).Scan(&version)
+	return found, d.work.QueryRow(ctx, d.sql["migration_version"]).Scan(&found.Version, &found.Needs)
 }
 
 // migrateNext applies the next step, unless another process applied it while this one waited for the lock.
@@ -128,23 +128,23 @@ func (d *database) migrateNext(ctx context.Context, steps []sqltext.Migration) e
 		if err := d.createSchema(ctx, tx); err != nil {
 			return err
 		}
-		for _, name := range []string{"migration_lock", "migration_table"} {
+		for _, name := range []string{"migration_lock", "migration_table", "migration_column"} {
 			if _, err := tx.Exec(ctx, d.sql[name]); err != nil {
 				return err
 			}
 		}
-		var version int
-		if err := tx.QueryRow(ctx, d.sql["migration_version"]).Scan(&version); err != nil {
+		var found sqltext.Applied
+		if err := tx.QueryRow(ctx, d.sql["migration_version"]).Scan(&found.Version, &found.Needs); err != nil {
 			return err
 		}
-		missing, err := sqltext.Missing(steps, version)
+		missing, err := sqltext.Missing(steps, found)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
 		if err := tx.Conn().PgConn().Exec(ctx, d.schema.qualify(missing[0].SQL)).Close(); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, d.sql["migration_add"], missing[0].Version)
+		_, err = tx.Exec(ctx, d.sql["migration_add"], missing[0].Version, missing[0].Needs)
 		return err
 	})
 }

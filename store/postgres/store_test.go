@@ -131,7 +131,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.exec("INSERT INTO holdfast_migration (version) VALUES (1000)")
 	_, err := postgres.Open(w.ctx, postgres.Config{URL: w.url})
-	if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "newer holdfast (schema 1000, this binary knows ") {
+	if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "newer holdfast to version 1000, which needs a program that knows version 1000 or later; this program knows version ") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func checkUnused(path string) error {
 	return nil
 }
 
-// checkBackup refuses a file that is damaged, or that is not a backup of a store that this binary knows.
+// checkBackup refuses a file that is damaged, or that is not a backup of a store that this binary can use.
 func checkBackup(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return unavailable("the backup cannot be read: check the name of the file and its permissions", err)
@@ -83,14 +83,10 @@ func checkBackup(ctx context.Context, path string) error {
 	if verdict != "ok" {
 		return unavailable("the backup is damaged: take another", errors.New(verdict))
 	}
-	version, err := schemaVersion(s)
-	if err != nil {
-		return err
-	}
-	if version == 0 {
+	applied, _, err := missingSteps(s, sqltext.Migrations("sqlite"))
+	if err == nil && applied.Version == 0 {
 		return unavailable("the file is a database, but not a backup of a store: check its name", nil)
 	}
-	_, err = sqltext.Missing(sqltext.Migrations("sqlite"), version)
 	return err
 }
 

@@ -19,10 +19,10 @@ import (
 
 // migrate migrates the schema from its present version to this binary's, all steps in one transaction. The version is
 // in a table, as on PostgreSQL: the user_version pragma belongs to the application whose tables may share the file.
-func migrate(s *session) (err error) {
-	steps := sqltext.Migrations("sqlite")
-	missing, err := missingSteps(s, steps)
-	if err != nil || len(missing) == 0 {
+func migrate(s *session) error { return migrateTo(s, sqltext.Migrations("sqlite")) }
+
+func migrateTo(s *session, steps []sqltext.Migration) (err error) {
+	if _, missing, err := missingSteps(s, steps); err != nil || len(missing) == 0 {
 		return err
 	}
 	if err := s.runScript("BEGIN IMMEDIATE"); err != nil {
@@ -34,66 +34,77 @@ func migrate(s *session) (err error) {
 		}
 	}()
 	// Another process may have been faster: only the version that is read under the lock counts.
-	if missing, err = missingSteps(s, steps); err != nil {
+	applied, missing, err := missingSteps(s, steps)
+	if err != nil {
 		return err
 	}
-	if err := s.runScript(versionTable); err != nil {
+	if err := s.runScript(versionTable(applied)); err != nil {
 		return err
 	}
 	for _, step := range missing {
 		if err := s.runScript(step.SQL); err != nil {
 			return fmt.Errorf("schema step %d: %w", step.Version, err)
 		}
-		if err := s.runScript(fmt.Sprintf("INSERT INTO holdfast_migration (version, at) VALUES (%d, %d)", step.Version, time.Now().UnixMicro())); err != nil {
+		if err := s.runScript(versionRow(step, strconv.FormatInt(time.Now().UnixMicro(), 10))); err != nil {
 			return err
 		}
 	}
 	return s.runScript("COMMIT")
 }
 
-// missingSteps returns the steps that the file still needs, and refuses a schema that this binary cannot use.
-func missingSteps(s *session, steps []sqltext.Migration) ([]sqltext.Migration, error) {
-	version, err := schemaVersion(s)
+// missingSteps returns the steps that were applied to the file and those that it still needs, and refuses tables that this binary cannot use.
+func missingSteps(s *session, steps []sqltext.Migration) (stepsApplied, []sqltext.Migration, error) {
+	applied, err := appliedSteps(s)
 	if err != nil {
-		return nil, err
+		return applied, nil, err
 	}
-	return sqltext.Missing(steps, version)
+	missing, err := sqltext.Missing(steps, applied.Applied)
+	return applied, missing, err
 }
 
 // schemaOf returns the version of the tables and the statements that are missing.
-func schemaOf(s *session) (store.Schema, error) {
-	steps := sqltext.Migrations("sqlite")
-	version, err := schemaVersion(s)
+func schemaOf(s *session, steps []sqltext.Migration) (store.Schema, error) {
+	applied, missing, err := missingSteps(s, steps)
 	if err != nil {
 		return store.Schema{}, err
 	}
-	missing, err := sqltext.Missing(steps, version)
-	if err != nil {
-		return store.Schema{}, err
-	}
-	return store.Schema{Version: version, Latest: sqltext.Latest(steps), SQL: script(missing)}, nil
+	return store.Schema{Version: applied.Version, Needs: applied.Needs, Latest: sqltext.Latest(steps), SQL: script(applied, missing)}, nil
 }
 
-// versionTable creates the table of versions.
-const versionTable = "CREATE TABLE IF NOT EXISTS holdfast_migration (version INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT"
+// versionTable returns the statement that makes the table of versions as this program writes it. needs is the lowest version that a program must know to use
+// tables with the step; NULL: the step itself. The first tables had no column needs.
+func versionTable(applied stepsApplied) string {
+	switch {
+	case applied.Version == 0:
+		return "CREATE TABLE IF NOT EXISTS holdfast_migration (version INTEGER PRIMARY KEY, at INTEGER NOT NULL, needs INTEGER) STRICT;\n"
+	case !applied.hasNeeds:
+		return "ALTER TABLE holdfast_migration ADD COLUMN needs INTEGER;\n"
+	}
+	return ""
+}
+
+// versionRow returns the statement that records a step.
+func versionRow(step sqltext.Migration, at string) string {
+	return fmt.Sprintf("INSERT INTO holdfast_migration (version, at, needs) VALUES (%d, %s, %d)", step.Version, at, step.Needs)
+}
 
 // script returns the statements of steps, with a record of each.
-func script(steps []sqltext.Migration) string {
+func script(applied stepsApplied, steps []sqltext.Migration) string {
 	if len(steps) == 0 {
 		return ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "BEGIN IMMEDIATE;\n%s;\n", versionTable)
+	fmt.Fprintf(&text, "BEGIN IMMEDIATE;\n%s", versionTable(applied))
 	for _, step := range steps {
-		fmt.Fprintf(&text, "%s\nINSERT INTO holdfast_migration (version, at) VALUES (%d, CAST(unixepoch('subsec') * 1000000 AS INTEGER));\n", strings.TrimSpace(step.SQL), step.Version)
+		fmt.Fprintf(&text, "%s\n%s;\n", strings.TrimSpace(step.SQL), versionRow(step, "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"))
 	}
 	text.WriteString("COMMIT;\n")
 	return text.String()
 }
 
-// checkCurrent refuses tables that are not of this program's version.
+// checkCurrent refuses tables that this program cannot use as they are.
 func checkCurrent(s *session) error {
-	found, err := schemaOf(s)
+	found, err := schemaOf(s, sqltext.Migrations("sqlite"))
 	if err != nil {
 		return err
 	}
@@ -106,9 +117,9 @@ func ReadSchema(ctx context.Context, cfg Config) (found store.Schema, err error)
 	if err := checkPath(cfg.Path); err != nil {
 		return found, err
 	}
+	steps := sqltext.Migrations("sqlite")
 	if _, err := os.Stat(cfg.Path); errors.Is(err, fs.ErrNotExist) {
-		steps := sqltext.Migrations("sqlite")
-		return store.Schema{Latest: sqltext.Latest(steps), SQL: script(steps)}, nil
+		return store.Schema{Latest: sqltext.Latest(steps), SQL: script(stepsApplied{}, steps)}, nil
 	}
 	err = retryWhileBusy(ctx, func() error {
 		conn, err := sqlite.OpenConn(cfg.Path, sqlite.OpenReadWrite) // a reader of a write-ahead log must take part in its locks
@@ -120,21 +131,38 @@ func ReadSchema(ctx context.Context, cfg Config) (found store.Schema, err error)
 		if err := s.runScript("PRAGMA query_only = ON"); err != nil {
 			return err
 		}
-		found, err = schemaOf(s)
+		found, err = schemaOf(s, steps)
 		return err
 	})
 	return found, explain(err)
 }
 
-// schemaVersion returns the version of the schema, or 0 if there is none.
-func schemaVersion(s *session) (int, error) {
+// stepsApplied is what the table of versions says, and whether it has the column needs.
+type stepsApplied struct {
+	sqltext.Applied
+	hasNeeds bool
+}
+
+// appliedSteps returns which steps were applied. The version is read before the column is looked for: a step that adds the column is recorded with it.
+func appliedSteps(s *session) (found stepsApplied, err error) {
 	there, err := s.queryValue("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'")
 	if err != nil || there == "0" {
-		return 0, err
+		return found, err
 	}
 	text, err := s.queryValue("SELECT coalesce(max(version), 0) FROM holdfast_migration")
-	version, _ := strconv.Atoi(text)
-	return version, err
+	if err != nil {
+		return found, err
+	}
+	found.Version, _ = strconv.Atoi(text)
+	found.Needs = found.Version
+	column, err := s.queryValue("SELECT count(*) FROM pragma_table_info('holdfast_migration') WHERE name = 'needs'")
+	if err != nil || column == "0" {
+		return found, err
+	}
+	found.hasNeeds = true
+	text, err = s.queryValue("SELECT coalesce(max(coalesce(needs, version)), 0) FROM holdfast_migration")
+	found.Needs, _ = strconv.Atoi(text)
+	return found, err
 }
 
 // How long to wait for a lock that another process holds: a call waits long before it fails, and Open reports the

@@ -99,9 +99,14 @@ func TestEveryRefusalToOpenIsOneLineThatSaysWhatToDo(t *testing.T) {
 			damage(t, path, 18, []byte{3}) // a format that may be read but not written, also by a privileged user
 			return path
 		}},
-		"newer": {holdfast.ErrUnavailable, "written by a newer holdfast (schema 99, this binary knows ", func(t *testing.T) string {
+		"newer": {holdfast.ErrUnavailable, "migrated by a newer holdfast to version 99, which needs a program that knows version 99 or later; this program knows version ", func(t *testing.T) string {
 			path := written(t)
 			run(t, raw(t, path), "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
+			return path
+		}},
+		"newer, with an older step that needs more": {holdfast.ErrUnavailable, "to version 99, which needs a program that knows version 98 or later; this program knows version ", func(t *testing.T) string {
+			path := written(t)
+			run(t, raw(t, path), "INSERT INTO holdfast_migration (version, at, needs) VALUES (98, 0, 98), (99, 0, 5)")
 			return path
 		}},
 		"from before the first release": {holdfast.ErrUnavailable, "written by a build from before the first release (schema 4, the oldest that can be upgraded is ", func(t *testing.T) string {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 //go:embed *.sql
@@ -72,35 +73,66 @@ func blocks(text, sort string, found map[string]string) {
 // A Migration is one step of a database's schema: it leads from the version before to Version.
 type Migration struct {
 	Version int
+	Needs   int // the lowest version that a program must know to use tables with this step
 	SQL     string
+}
+
+// Applied is what the table of migrations of a database says.
+type Applied struct {
+	Version int // the newest step; 0: none
+	Needs   int // the lowest version that a program must know to use the tables
 }
 
 // Migrations returns the steps of a database's schema, oldest first. The first one creates the schema of the first release in an empty database. Steps
 // only lead forward, and are never edited after their release.
+//
+// The comment at the head of a step may have the line "-- needs: N": programs that know version N can use the tables with this step, beside programs that know
+// the step itself. Without the line only programs that know the step can. A line that makes no sense is a programming error, and Migrations panics.
 func Migrations(dialect string) []Migration {
 	files, _ := fs.Glob(migrations, "migration/*."+dialect+".sql")
 	steps := make([]Migration, 0, len(files))
 	for _, file := range files {
 		text, _ := migrations.ReadFile(file)
 		version, _ := strconv.Atoi(strings.SplitN(path.Base(file), ".", 2)[0])
-		steps = append(steps, Migration{Version: version, SQL: string(text)})
+		needs, err := readNeeds(string(text), version)
+		if err != nil {
+			panic(fmt.Sprintf("%s: %v", file, err))
+		}
+		steps = append(steps, Migration{Version: version, Needs: needs, SQL: string(text)})
 	}
 	return steps
+}
+
+// readNeeds returns which version the step with this text and version needs.
+func readNeeds(text string, version int) (int, error) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		if number, found := strings.CutPrefix(line, "-- needs:"); found {
+			needs, err := strconv.Atoi(strings.TrimSpace(number))
+			if err != nil || needs < 1 || needs > version {
+				return 0, fmt.Errorf("needs:%s is not a version up to %d", strings.TrimRight(number, "\n"), version)
+			}
+			return needs, nil
+		}
+	}
+	return version, nil
 }
 
 // Latest returns the version of the newest step.
 func Latest(steps []Migration) int { return steps[len(steps)-1].Version }
 
-// Missing returns the steps that a database at a version still needs, and refuses a version that this program cannot use. Version 0 is an empty database.
-func Missing(steps []Migration, version int) ([]Migration, error) {
-	first, last := steps[0].Version, steps[len(steps)-1].Version
+// Missing returns the steps that a database still needs, and refuses tables that this program cannot use. Tables with newer steps can be used if each of
+// those steps needs at most the newest step of this program; then nothing is missing.
+func Missing(steps []Migration, found Applied) ([]Migration, error) {
+	first, last := steps[0].Version, Latest(steps)
 	switch {
-	case version > last:
+	case found.Version > last:
+		return nil, store.Schema{Version: found.Version, Needs: found.Needs, Latest: last}.Current()
+	case found.Version > 0 && found.Version < first:
 		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable,
-			Message: fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, last)}
-	case version > 0 && version < first:
-		return nil, &holdfast.Error{Err: holdfast.ErrUnavailable,
-			Message: fmt.Sprintf("the database was written by a build from before the first release (schema %d, the oldest that can be upgraded is %d): finish its jobs with that build, or use an empty database", version, first)}
+			Message: fmt.Sprintf("the database was written by a build from before the first release (schema %d, the oldest that can be upgraded is %d): finish its jobs with that build, or use an empty database", found.Version, first)}
 	}
-	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.Version <= version }), nil
+	return slices.DeleteFunc(slices.Clone(steps), func(m Migration) bool { return m.Version <= found.Version }), nil
 }
