@@ -309,6 +309,11 @@ type node struct {
 	Read     int    `json:"Shared Read Blocks"`
 	Removed  int    `json:"Rows Removed by Filter"`
 	Plans    []node `json:"Plans"`
+
+	// Per loop.
+	Loops     float64 `json:"Actual Loops"`
+	Rows      float64 `json:"Actual Rows"`
+	Unmatched float64 `json:"Rows Removed by Join Filter"`
 }
 
 // walk visits every step, and reports whether one of them sorts or stores an unbounded number of rows.

@@ -2,6 +2,11 @@
 -- rule, which `holdfast doctor` prints. Its columns are: the job, or else the name of another row, and what is wrong. Every statement is complete in itself, so
 -- that it reads one moment of a store that is in use. Where a rule reads from job_rows, the inspector puts audit_job_rows in front as a common table. $1 is the
 -- store's clock; in a rule that begins with "overdue:" it is the clock less the time that duties are allowed.
+--
+-- No statement may compare every row of a table with every row of another, whatever statistics the planner has. Tables are joined by equal columns, and a
+-- subquery that runs for each row reads one table by its key: PostgreSQL plans these statements without nested loops (configure_planner_whole), so a join in
+-- such a subquery would read a whole table each time. The members of batches are joined as a materialized table, because otherwise the planner may run the
+-- join once for each batch, whose members it lists in a loop.
 
 -- name: audit_job_rows
 -- Every row that says where a job is, with its counters. Facts are not read.
@@ -128,6 +133,7 @@ SELECT a.job, NULL, 'attempt ' || a.token || ' is number ' || a.count || ' of ' 
 -- name: audit: no attempt starts before the retry is due
 -- An attempt that took no time never started: that is how expired jobs end, and jobs whose worker stopped renewing before they started. A person may have
 -- rescheduled the job in between; if retention may have deleted that edit, the rule cannot be checked.
+WITH member AS MATERIALIZED (SELECT job, token, generation, claimed_at, started FROM holdfast_leased)
 SELECT t.job, NULL, t.what
   FROM (SELECT s.job, s.token, s.before, s.told_at, 'attempt ' || s.token || ' started before the retry was due' AS what
           FROM (SELECT a.job, a.token, a.started_at, a.ended_at, lag(a.token) OVER told AS before, lag(a.due_at) OVER told AS due_at,
@@ -137,7 +143,7 @@ SELECT t.job, NULL, t.what
          WHERE s.started_at < s.due_at AND s.started_at < s.ended_at
         UNION ALL
         SELECT m.job, m.token, a.token, a.ended_at, 'it was started before its retry was due'
-          FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
+          FROM member m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
          WHERE m.started AND m.claimed_at < a.due_at
            AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = m.job)
         UNION ALL
@@ -150,14 +156,19 @@ SELECT t.job, NULL, t.what
 
 -- name: audit: no scheduled job starts before its time
 -- Only the first token is checked: later attempts are bound by the attempt before them.
-SELECT j.id, NULL, 'its first attempt started before its time'
-  FROM holdfast_job j
- WHERE j.run_at IS NOT NULL
-   AND (EXISTS (SELECT 1 FROM holdfast_attempt a
-                 WHERE a.job = j.id AND a.token = 1 AND a.started_at < j.run_at AND a.started_at < a.ended_at)
-     OR EXISTS (SELECT 1 FROM holdfast_leased m WHERE m.job = j.id AND m.token = 1 AND m.started AND m.claimed_at < j.run_at)
-     OR EXISTS (SELECT 1 FROM holdfast_finished f
-                 WHERE f.job = j.id AND f.token = 1 AND f.state = 'complete' AND f.started_at < j.run_at AND f.started_at < f.finished_at))
+WITH member AS MATERIALIZED (SELECT job, token, claimed_at, started FROM holdfast_leased)
+SELECT t.job, NULL, 'its first attempt started before its time'
+  FROM (SELECT j.id AS job
+          FROM holdfast_attempt a JOIN holdfast_job j ON j.id = a.job
+         WHERE a.token = 1 AND a.started_at < j.run_at AND a.started_at < a.ended_at
+        UNION
+        SELECT j.id
+          FROM member m JOIN holdfast_job j ON j.id = m.job
+         WHERE m.token = 1 AND m.started AND m.claimed_at < j.run_at
+        UNION
+        SELECT j.id
+          FROM holdfast_finished f JOIN holdfast_job j ON j.id = f.job
+         WHERE f.token = 1 AND f.state = 'complete' AND f.started_at < j.run_at AND f.started_at < f.finished_at) AS t
 
 -- name: audit: a ready job is due
 -- Ready means claimable now.
@@ -246,14 +257,17 @@ SELECT l.job, NULL, 'the hold on its tag ' || l.hold || ' has ended and it was n
 -- name: audit: a limit is not exceeded
 -- No more jobs are processing than a hold allows. Counted are jobs that were claimed while the hold was certainly known to claims: not reclaimed jobs, not jobs
 -- that are being expired, and not jobs whose dependency is that of their kind, which may have been declared since. Patterns and holds that change by themselves
--- are not checked.
+-- are not checked. Each processing job is listed under the four names that a hold may have, and a name includes its scope, so that one equal column joins them.
+WITH member AS MATERIALIZED (SELECT job, failures, claimed_at, lost FROM holdfast_leased)
 SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more than ' || h.at_most || ' of its jobs are processing'
   FROM holdfast_hold h
- WHERE h.at_most > 0 AND h.source IN ('operator', 'limit') AND h.scope <> 'tag' AND h.name NOT LIKE '%*' AND (h.until IS NULL OR h.until > $1)
-   AND h.at_most < (SELECT count(*)
-                      FROM holdfast_leased m JOIN holdfast_job j ON j.id = m.job
-                     WHERE h.name = CASE h.scope WHEN 'queue' THEN j.queue WHEN 'kind' THEN j.kind WHEN 'owner' THEN j.owner ELSE j.dependency END
-                       AND (NOT h.retries OR m.failures > 0) AND {known} AND m.lost IS NULL AND (j.expire_at IS NULL OR j.expire_at > m.claimed_at))
+  JOIN (SELECT s.scope || ' ' || CASE s.scope WHEN 'queue' THEN j.queue WHEN 'kind' THEN j.kind WHEN 'owner' THEN j.owner ELSE j.dependency END AS name, p.failures, p.claimed_at
+          FROM member p JOIN holdfast_job j ON j.id = p.job
+         CROSS JOIN (SELECT 'queue' AS scope UNION ALL SELECT 'kind' UNION ALL SELECT 'owner' UNION ALL SELECT 'dependency') AS s
+         WHERE p.lost IS NULL AND (j.expire_at IS NULL OR j.expire_at > p.claimed_at)) AS m ON m.name = h.scope || ' ' || h.name
+ WHERE h.at_most > 0 AND h.source IN ('operator', 'limit') AND h.name NOT LIKE '%*' AND (h.until IS NULL OR h.until > $1)
+   AND (NOT h.retries OR m.failures > 0) AND {known}
+ GROUP BY h.scope, h.name, h.source, h.at_most HAVING count(*) > h.at_most
 
 -- name: audit: an error group counts all its failures
 -- Counts by step are written with the group, and may be deleted before it.

@@ -69,17 +69,14 @@ SELECT j.id, NULL, 'it has not ended, yet the cursor of its group has passed it'
 -- When AdvanceGroups has handled the whole feed, such a member starts, or is cancelled because one of the others did not complete, unless its group is flagged for
 -- evaluation. Outside a group it would wait for ever.
 SELECT l.job, NULL, CASE WHEN j.group_id IS NULL THEN 'it waits for members of its group, and has none'
-                         WHEN EXISTS (SELECT 1 FROM holdfast_after w WHERE w.job = l.job) THEN 'the members for which it waits have ended, yet it waits'
+                         WHEN w.job IS NOT NULL THEN 'the members for which it waits have ended, yet it waits'
                          ELSE 'it waits for members of its group, and names none' END
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_group g ON g.id = j.group_id
+  LEFT JOIN (SELECT a.job, sum(CASE WHEN f.job IS NULL THEN 1 ELSE 0 END) AS live,
+                    sum(CASE WHEN f.state <> 'complete' AND NOT a.regardless THEN 1 ELSE 0 END) AS broken
+               FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream GROUP BY a.job) AS w ON w.job = l.job
  WHERE l.hold = ''
-   AND (j.group_id IS NULL
-     OR NOT {attended} AND {all is advanced}
-        AND NOT EXISTS (SELECT 1 FROM holdfast_after w
-                         WHERE w.job = l.job AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = w.upstream))
-     OR NOT {attended} AND {all is advanced}
-        AND EXISTS (SELECT 1 FROM holdfast_after w JOIN holdfast_finished f ON f.job = w.upstream
-                     WHERE w.job = l.job AND NOT w.regardless AND f.state <> 'complete'))
+   AND (j.group_id IS NULL OR NOT {attended} AND {all is advanced} AND (coalesce(w.live, 0) = 0 OR w.broken > 0))
 
 -- name: audit: the feed is numbered without gaps
 -- A reader that continues after the last number it has read must not miss an event. Pages are deleted oldest first, and not before AdvanceGroups has read them.

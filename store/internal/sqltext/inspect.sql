@@ -103,6 +103,7 @@ SELECT k.kind, k.dependency FROM holdfast_kind k
 -- name: inspect_counts
 -- Each place is counted separately: the narrow tables are scanned once, and the facts of a job are looked up by key. A job that was set aside behind a hold is
 -- due; a job that waits for members of its group is not.
+WITH member AS MATERIALIZED (SELECT job FROM holdfast_leased)
 SELECT j.queue, j.kind, 'queued' AS state, true AS due, count(*), min(j.created_at)
   FROM (SELECT r.job FROM holdfast_ready r UNION ALL SELECT l.job FROM holdfast_later l WHERE l.hold <> '') AS q JOIN holdfast_job j ON j.id = q.job
  GROUP BY j.queue, j.kind
@@ -113,7 +114,7 @@ SELECT j.queue, j.kind, 'queued', false, count(*), min(j.created_at)
  GROUP BY j.queue, j.kind
 UNION ALL
 SELECT j.queue, j.kind, 'processing', false, count(*), min(j.created_at)
-  FROM holdfast_leased m JOIN holdfast_job j ON j.id = m.job
+  FROM member m JOIN holdfast_job j ON j.id = m.job
  GROUP BY j.queue, j.kind
 UNION ALL
 SELECT j.queue, j.kind, f.state, false, count(*), min(j.created_at)
