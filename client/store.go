@@ -52,6 +52,11 @@ func (u refusingTx) CreateGroup(context.Context, holdfast.Group) (holdfast.Group
 
 func (u refusingTx) SealGroup(context.Context, holdfast.ID) error { return u.refusal() }
 
+func (u refusingTx) Complete(context.Context, []store.Settlement) ([]error, error) {
+	return nil, api.Invalid("a transaction of type %s cannot be used through a server: a job completes in a transaction of the database that has the jobs; "+
+		"open the store directly, or return from the handler to complete the job", u.tx)
+}
+
 func (u refusingTx) Jobs(context.Context, store.Filter) ([]holdfast.Job, string, error) {
 	return nil, "", u.refusal()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -50,6 +51,8 @@ type attempt struct {
 	cause  error // why the handler was told to stop; nil if it was not
 
 	ctxEndedAt time.Time // when the watch first saw that ctx had ended
+
+	completion atomic.Pointer[completion] // not nil: the handler has completed the job in a transaction. Set under the table's lock, read without it
 
 	// Written by the handler, read after it returned.
 	calledDependency string // as set by Calls
@@ -154,6 +157,9 @@ func (j *Job[A]) Result(value any) {
 func (j *Job[A]) note(ctx context.Context, n store.Note) error {
 	if j.attempt == nil {
 		return n.Check()
+	}
+	if j.attempt.completion.Load() != nil {
+		return errCompleting
 	}
 	return j.attempt.maker.note(ctx, j.attempt, n)
 }

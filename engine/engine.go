@@ -18,6 +18,8 @@ type Store interface {
 	store.Maintainer
 	reader
 
+	// In returns the store as a transaction of a handler sees it (Job.CompleteIn).
+	In(tx any) store.Tx
 	AdvanceGroups(ctx context.Context, limit int) (int, error)
 	Sequence(ctx context.Context, limit int) (int, error)
 	Purge(ctx context.Context, p store.Purge) (store.PurgeResult, error)

@@ -42,6 +42,8 @@ func (s *endlessStore) Claim(_ context.Context, c store.Claim) ([]store.Lease, e
 	return leases, nil
 }
 
+func (s *endlessStore) In(any) store.Tx { return nil }
+
 func (s *endlessStore) Settle(_ context.Context, all []store.Settlement) ([]error, error) {
 	if s.settled.Add(int64(len(all))) == s.want {
 		close(s.all)

@@ -49,6 +49,11 @@ func (n *announcer) announce(o *outcome, answer error) {
 		return
 	}
 	v := &o.verdict
+	if c := o.attempt.completion.Load(); c != nil && c.despite != nil {
+		lease := o.attempt.lease
+		n.cfg.Log.Warn("the attempt ended with an error after its handler had completed the job in a transaction; the job is complete",
+			"event", "error_after_completion", "job_id", lease.ID.String(), "kind", lease.Kind, "queue", lease.Queue, "error", c.despite.Error())
+	}
 	n.callEnded(o)
 	n.logAttempt(o)
 	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || n.cfg.OnJobFailed == nil || errors.Is(n.leases.causeOf(o.attempt), ErrCancelled) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -42,7 +43,9 @@ func (k *leaseKeeper) renewOnce() error {
 		return err
 	}
 	k.leases.renewed(renewals, k.cfg.trustedUntil(asked))
-	k.stopAll(listed, answer.Lost, holdfast.ErrLeaseLost)
+	k.stopAll(listed, slices.DeleteFunc(answer.Lost, func(id holdfast.ID) bool {
+		return listed[id] != nil && listed[id].completion.Load() != nil // its handler may just have completed the job in a transaction
+	}), holdfast.ErrLeaseLost)
 	k.stopAll(listed, answer.Cancelling, ErrCancelled)
 	return nil
 }

@@ -75,6 +75,7 @@ func (s *settler) prepareSettlement(o *outcome) store.Settlement {
 	}
 	made := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
 	made.Version = s.cfg.Version
+	made.Confirm = o.confirms()
 	return made
 }
 
@@ -165,15 +166,14 @@ func (s *settler) settleOnce(settlements []store.Settlement, tries int) (answers
 	return answers, err
 }
 
-// handleAnswers removes the settled leases and announces them. A settlement that the store rejects as invalid is returned as a failure to be settled
-// instead, once, so that its job does not stay leased for ever.
+// handleAnswers removes the settled leases and announces them. It returns the outcomes that have to be settled in another way (decideAgain).
 func (s *settler) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []store.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
 		o, answer := outcomes[i], answers[i]
-		if rejected(answer) && o.Event != failure.Unsettleable {
-			again, instead = append(again, o), append(instead, s.settleRejection(o, answer))
+		if other, redo := s.decideAgain(o, answer); redo {
+			again, instead = append(again, o), append(instead, other)
 			continue
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)

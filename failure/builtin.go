@@ -8,6 +8,7 @@ const (
 	codeSystem       = "SYSTEM_ERROR"
 	codeExited       = "HANDLER_EXITED"
 	codeResult       = "HANDLER_RESULT"
+	codeUncommitted  = "HANDLER_UNCOMMITTED"
 	codeLost         = "LOST_WORKER"
 	codePoison       = "POISON"
 	codeExpired      = "JOB_EXPIRED"
@@ -116,6 +117,7 @@ var builtin = rows(
 	row{"HANDLER_ERROR", "handler", final, BlameUs, 500, "The job ended with an error.", "Read the detail, then fix the handler."},
 	row{"HANDLER_REFUSED", "handler", final, BlameUs, 422, "The handler refused the job.", "Read the detail; correct the job's arguments and enqueue the job again."},
 	row{"HANDLER_RESULT", "handler", final, BlameUs, 500, "The job ran, but its result cannot be stored.", "Fix the handler: the result must be valid JSON of at most 1 MiB. The work itself was done."},
+	row{"HANDLER_UNCOMMITTED", "handler", retryable, BlameUs, 500, "The transaction in which the job was completed was not committed.", "Fix the handler: it must commit after it has completed the job, and return the error of the commit."},
 	row{"HANDLER_EXITED", "handler", final, BlameUs, 500, "The job stopped without a result.", "The handler ended its goroutine (runtime.Goexit, or t.FailNow in a test): it must return."},
 	row{"SYSTEM_PANIC", "system", final, BlameUs, 500, "The job stopped because of a defect in the program.", "Read the stack in the detail; correct the handler, then retry the failed jobs."},
 	row{"SYSTEM_ERROR", "system", final, BlameUs, 500, "An internal error occurred.", "Read the detail and report it."},

@@ -46,6 +46,7 @@ func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 		{"unreadable", Outcome{Event: Unreadable, Err: errGateway}, NoCall},
 		{"unhandled", Outcome{Event: Unhandled}, NoCall},
 		{"unsettleable", Outcome{Event: Unsettleable}, NoCall},
+		{"uncommitted", Outcome{Event: Uncommitted, Err: errGateway}, NoCall},
 		{"failed fast", Outcome{Event: FastFailed, Code: "GW_5XX"}, NoCall},
 		{"held", Outcome{Event: Held}, NoCall},
 	}

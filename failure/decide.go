@@ -30,6 +30,7 @@ const (
 	FastFailed                      // not started: the breaker of its dependency is open and fails jobs at once
 	Held                            // not started: its dependency is held; Err says by what
 	Unsettleable                    // the store refused the settlement although the lease is held; Err is the refusal
+	Uncommitted                     // the handler returned nil, and the transaction in which it completed the job was not committed
 )
 
 // An Outcome is everything that is known when an attempt ends. A verdict depends on nothing else besides the rules and the job.
@@ -101,6 +102,8 @@ func Decide(r Rules, job store.Lease, o Outcome) Verdict {
 		return r.unreadable(job, o)
 	case Unsettleable:
 		return r.unsettleable(o)
+	case Uncommitted:
+		return r.failed(job, o, r.diagnose(o, codeUncommitted, "its transaction"), "the handler returned nil, and the transaction in which it completed the job was not committed")
 	default:
 		return r.failed(job, o, r.diagnose(o, codeSystem, "an unknown event"), fmt.Sprintf("event %d is not known", o.Event))
 	}

@@ -74,6 +74,8 @@ var verdicts = []struct {
 	{"unhandled", 0, 0, Outcome{Event: Unhandled}, holdfast.Queued, store.ChargeRelease, 5 * time.Second, 0, "UNKNOWN_KIND", false},
 	{"unsettleable", 0, 0, Outcome{Event: Unsettleable, Err: errors.New("a charge of \"favour\"")}, holdfast.Failed, store.ChargeNone, 0, 0, "SYSTEM_ERROR", true},
 	{"unsettleable, whatever it did before", 2, 1, Outcome{Event: Unsettleable}, holdfast.Failed, store.ChargeNone, 0, 0, "SYSTEM_ERROR", true},
+	{"uncommitted", 0, 0, Outcome{Event: Uncommitted}, holdfast.Queued, store.ChargeFailure, 5 * time.Second, 3, "HANDLER_UNCOMMITTED", false},
+	{"uncommitted, last", 2, 0, Outcome{Event: Uncommitted, Err: errPlain}, holdfast.Failed, store.ChargeFailure, 0, 3, "HANDLER_UNCOMMITTED", true},
 	{"unhandled, on what would be its last attempt", 2, 0, Outcome{Event: Unhandled}, holdfast.Queued, store.ChargeRelease, 5 * time.Second, 0, "UNKNOWN_KIND", false},
 	{"failed fast", 1, 1, Outcome{Event: FastFailed, Err: errPlain}, holdfast.Failed, store.ChargeNone, 0, 0, "DEPENDENCY_DOWN", true},
 	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, store.ChargeNone, 0, 0, "GW_5XX", true},

@@ -26,6 +26,9 @@ type oneJob struct {
 	settlement *store.Settlement
 	checkpoint []byte
 	progress   []holdfast.Progress
+
+	completion  *store.Settlement // of Job.CompleteIn
+	completedIn any               // the transaction
 }
 
 func newOneJob(lease store.Lease, end error) *oneJob {
@@ -76,7 +79,7 @@ func (o *oneJob) attempt() *Attempt {
 	s := o.settlement
 	a := &Attempt{
 		State: s.To, Failure: s.Failure, Charge: s.Charge, Delay: s.Delay, Why: s.Why, Took: s.Took, Result: s.Result,
-		Checkpoint: o.checkpoint, Progress: o.progress,
+		Checkpoint: o.checkpoint, Progress: o.progress, CompletedIn: o.completedIn,
 	}
 	switch {
 	case !o.hasEnded():
@@ -131,7 +134,43 @@ func (o *oneJob) Settle(_ context.Context, settlements []store.Settlement) ([]er
 			continue
 		}
 		o.settlement = &settlements[i]
+		switch {
+		case settlements[i].Confirm && o.completion != nil:
+			o.settlement = o.completion // with its result
+		case settlements[i].Confirm: // Job.CompleteIn returned an error
+			o.settlement, answers[i] = nil, &holdfast.Error{Err: holdfast.ErrConflict, Message: "the job was not completed in a transaction"}
+			continue
+		}
 		close(o.settled)
+	}
+	return answers, nil
+}
+
+// In accepts every transaction.
+func (o *oneJob) In(tx any) store.Tx { return oneTx{o: o, tx: tx} }
+
+// A oneTx is what an engine sees of a handler's transaction. It calls only Complete.
+type oneTx struct {
+	store.Tx
+	o  *oneJob
+	tx any
+}
+
+func (x oneTx) Complete(_ context.Context, settlements []store.Settlement) ([]error, error) {
+	o := x.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	answers := make([]error, len(settlements))
+	for i := range settlements {
+		switch answers[i] = settlements[i].Check(); {
+		case answers[i] != nil:
+		case x.tx == nil:
+			answers[i] = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "Job.CompleteIn without a transaction: pass the one in which the handler writes"}
+		case o.hasEnded() && errors.Is(o.end, holdfast.ErrLeaseLost):
+			answers[i] = &holdfast.Error{Err: holdfast.ErrLeaseLost, Message: "the lease was lost (Setup.End)"}
+		default:
+			o.completion, o.completedIn = &settlements[i], x.tx
+		}
 	}
 	return answers, nil
 }

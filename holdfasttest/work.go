@@ -45,6 +45,10 @@ type Attempt struct {
 	Checkpoint json.RawMessage     // what it saved last with Job.Checkpoint; nil: nothing
 	Progress   []holdfast.Progress // what it reported with Job.Progress
 	Log        string              // the lines of Job.Log and of the engine, as slog.TextHandler writes them, without times
+
+	// CompletedIn is the transaction that the handler passed to Job.CompleteIn; nil: it did not call it. Work writes nothing to the transaction and cannot know
+	// how it ended: if the handler returns nil, it counts as committed, otherwise as rolled back.
+	CompletedIn any
 }
 
 // Work runs handler once and returns the outcome of the attempt. The engine does what it does in production: it decodes the arguments, calls the middleware,

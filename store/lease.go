@@ -95,6 +95,10 @@ type Settlement struct {
 	// Queue of the job, as in its lease. Trends count attempts by it. Empty: counted without a queue.
 	Queue string
 
+	// Confirm, with Complete, asks whether a caller's transaction has applied this settlement (Tx.Complete). The settlement is not
+	// applied now: while the lease is held, the answer is ErrConflict. If that transaction has not ended, the answer waits for it.
+	Confirm bool
+
 	Took    time.Duration     // run time of the attempt; 0 when it never started
 	Result  json.RawMessage   // only with Complete
 	Failure *holdfast.Failure // required with Failed; allowed with Queued and Cancelled
@@ -141,6 +145,9 @@ func (s *Settlement) Check() error {
 	}
 	if s.To != holdfast.Complete && len(s.Result) > 0 {
 		p.Add("a result with %q: only a complete job has one", s.To)
+	}
+	if s.To != holdfast.Complete && s.Confirm {
+		p.Add("a settlement to %q that asks for a confirmation: only completing a job in a transaction can be confirmed", s.To)
 	}
 	if s.To == holdfast.Complete && s.Failure != nil {
 		p.Add("a failure with a complete job: settle it as failed or queued")

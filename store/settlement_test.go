@@ -17,6 +17,7 @@ func TestAnInvalidSettlementIsRefused(t *testing.T) {
 	for problem, s := range map[string]store.Settlement{
 		"a settlement to":           {To: holdfast.Processing},
 		"only a complete job":       {To: holdfast.Failed, Failure: failure, Result: json.RawMessage("1")},
+		"asks for a confirmation":   {To: holdfast.Cancelled, Confirm: true},
 		"a failure with a complete": {To: holdfast.Complete, Failure: failure},
 		"without a failure record":  {To: holdfast.Failed},
 		"without a code":            {To: holdfast.Failed, Failure: &holdfast.Failure{}},

@@ -35,6 +35,17 @@ type Tx interface {
 	holdfast.Enqueuer
 	// Jobs lists jobs as Inspector.Jobs does, those included that the transaction has enqueued.
 	Jobs(ctx context.Context, f Filter) (jobs []holdfast.Job, cursor string, err error)
+	// Complete ends leases of jobs that are complete, if and when the transaction commits. It returns one error for each
+	// settlement, in order:
+	//
+	//   - nil: its job is complete in the transaction, or an earlier transaction with the same settlement has committed;
+	//   - ErrLeaseLost: the lease is no longer held; nothing was written;
+	//   - ErrInvalid: the settlement is malformed, or not to complete.
+	//
+	// A refused settlement changes nothing, and the transaction can still be used. As with Claimer.Settle, a job with a pending
+	// request to cancel becomes cancelled. From this call until the transaction ends, other changes to jobs of the same batch
+	// wait for it, renewals included: call Complete last, right before the commit.
+	Complete(ctx context.Context, settlements []Settlement) ([]error, error)
 }
 
 // A Claimer is the part of a store that worker processes use.
@@ -55,6 +66,7 @@ type Claimer interface {
 	//
 	//   - nil: it was applied, now or by an earlier call with the same content, so a call whose answer was lost can be repeated;
 	//   - ErrLeaseLost: the lease is no longer held; the settlement is recorded as a late attempt and changes nothing;
+	//   - ErrConflict: the settlement only asks whether it was applied (Settlement.Confirm); it was not, and the lease is still held;
 	//   - ErrInvalid: the settlement is malformed; the lease is still held.
 	//
 	// A refused settlement does not affect the others. A job with a pending request to cancel becomes cancelled whatever the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -157,20 +156,20 @@ func (s *Shop) PlaceOrder(ctx context.Context, item string, cents int) (order in
 	return order, receipt.ID, tx.Commit()
 }
 
-// charge charges the card of an order, and enqueues its shipment together with the change of the order's state.
+// charge charges the card of an order. The order is paid, its shipment enqueued and this job complete in one transaction, so each of them happens once.
 func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 	// The job may run again after the bank has charged: the key tells the bank that it is the same charge.
 	if err := s.bank.Charge(ctx, job.ID.String(), job.Args.Cents); err != nil {
 		return err
 	}
 	return s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE id = ? AND state = 'new'", job.Args.Order); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE id = ?", job.Args.Order); err != nil {
 			return err
 		}
-		_, err := holdfast.Enqueue(ctx, s.jobs.In(tx), Shipment{Order: job.Args.Order}, func(d *holdfast.Draft) {
-			d.UniqueKey, d.UniqueDone = fmt.Sprint("order-", job.Args.Order), true // one shipment, however often this runs
-		})
-		return err
+		if _, err := holdfast.Enqueue(ctx, s.jobs.In(tx), Shipment{Order: job.Args.Order}); err != nil {
+			return err
+		}
+		return job.CompleteIn(ctx, tx)
 	})
 }
 

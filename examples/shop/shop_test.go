@@ -102,6 +102,19 @@ func TestADeclinedCardIsFinalAndABusyBankIsNot(t *testing.T) {
 	}
 }
 
+func TestAChargeCompletesInTheTransactionThatPaysTheOrder(t *testing.T) {
+	shop := newShop(t, holdfasttest.Open(t), &fakeBank{})
+	order, _, err := shop.PlaceOrder(t.Context(), "teapot", 1250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempt := holdfasttest.Work(t, shop.charge, Charge{Order: order, Cents: 1250})
+	attempt.RequireComplete(t)
+	if _, ok := attempt.CompletedIn.(*sql.Tx); !ok || shop.state(t, order) != "paid" {
+		t.Errorf("the job was completed in %T, and the order is %s", attempt.CompletedIn, shop.state(t, order))
+	}
+}
+
 func TestAnOrderIsShippedAlthoughTheBankWasAway(t *testing.T) {
 	jobs := holdfasttest.Open(t)
 	away := &failure.HTTPError{Status: http.StatusServiceUnavailable}

@@ -96,6 +96,7 @@ type Settlement struct {
 	StartWithin time.Duration     `json:"start_within,omitempty" doc:"With queued: the next attempt must start within this time; a later start is recorded as a missed deadline."`
 	Version     string            `json:"version,omitempty" doc:"Version of the application."`
 	Queue       string            `json:"queue,omitempty" doc:"Queue of the job, as in its lease. Trends are counted by it."`
+	Confirm     bool              `json:"confirm,omitempty" doc:"With complete: asks whether a transaction of the worker has completed the job, and changes nothing. The answer is conflict while the lease is held."`
 	Took        time.Duration     `json:"took,omitempty" doc:"How long the attempt ran."`
 	Result      json.RawMessage   `json:"result,omitempty" doc:"With complete: any JSON value."`
 	Failure     *holdfast.Failure `json:"failure,omitempty" doc:"What went wrong."`

@@ -58,7 +58,7 @@ var importRules = []importRule{
 	{"notify/sse", "notify", "", "database/sql", "the feed over HTTP"},
 	{"cmd", "*", "github.com/spf13/cobra github.com/coreos/go-systemd/v22 go.opentelemetry.io/otel golang.org/x/term", "", "wires packages together"},
 	{"cmd/internal/inbox", "-", "github.com/emersion/go-smtp github.com/standard-webhooks/standard-webhooks", "", "real receivers of mail and webhooks for tests"},
-	{"cmd/internal/chaos", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite golang.org/x/sync", "", "fault injection: it may import everything"},
+	{"cmd/internal/chaos", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite modernc.org/sqlite golang.org/x/sync", "", "fault injection: it may import everything"},
 	{"internal/config", "-", "", "net net/http database/sql log log/slog", "the settings in one table: it reads them and makes no decisions"},
 	{"examples", "*", "github.com/jackc/pgx/v5 modernc.org/sqlite", "", "shows what a user of the library writes"},
 	{"apps/internal/blob", "-", "github.com/minio/minio-go/v7", "database/sql", "stores files in a folder or a bucket and knows nothing of jobs"},

@@ -54,6 +54,21 @@ var coreMutants = []Mutant{
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/postgres"},
 	},
 	{
+		Name: "no-token-in-a-transaction", Breaks: "a completion in the caller's transaction must hold exactly this lease",
+		Patches: []Patch{{"store/internal/sqltext/settle.postgres.sql", "m.job = $2::uuid AND coalesce(m.token, 1) = $3::integer", "m.job = $2::uuid AND $3::integer >= 0"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/complete", "./store/postgres"},
+	},
+	{
+		Name: "no-token-in-a-transaction-on-sqlite", Breaks: "the same, for SQLite",
+		Patches: []Patch{{"store/sqlite/complete.go", "c.batch, c.member = l, l.held(c.Job, c.Token)", "c.batch, c.member = l, l.find(c.Job)"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/complete", "./store/sqlite"},
+	},
+	{
+		Name: "complete-without-asking", Breaks: "the engine does not complete a job whose handler completes it in a transaction",
+		Patches: []Patch{{"engine/settle.go", "made.Confirm = o.confirms()", "made.Confirm = false && o.confirms()"}},
+		Test:    []string{"-run", "TestAJobWhoseTransactionWasNotCommitted", "./engine"},
+	},
+	{
 		Name: "claims-wade", Breaks: "a claim does not read rows that were claimed before it",
 		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)", "l.marked = false"}},
 		Test:    []string{"-run", "TestAnOldSnapshotDoesNotSlowClaims", "./store/postgres"},

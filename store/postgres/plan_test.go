@@ -65,6 +65,8 @@ var plans = storetest.Plans{
 		"ready_add":               "job(id)",
 		"find_settled":            "job(id) attempt(job,token) finished(job)",
 		"merge_releases":          "attempt(job,token)",
+		"complete_lock":           "batch(id)",
+		"complete":                "batch(id) cancel(job) unique(job) job(id)",
 
 		"promote":               "later(due_at) later(ctid) job(id) later(first) later(hold)",
 		"find_missed_deadlines": "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",

@@ -41,7 +41,7 @@ func pooledHarness(t *testing.T) storetest.Harness {
 
 // These chapters use every way in which statements are sent: alone, in pipelines, with COPY, in transactions of callers, concurrently.
 func TestTheStoreKeepsTheLawsBehindATransactionPooler(t *testing.T) {
-	storetest.Laws(t, pooledHarness(t), "enqueue", "keys", "group", "change", "race")
+	storetest.Laws(t, pooledHarness(t), "enqueue", "keys", "group", "change", "complete", "race")
 }
 
 func TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler(t *testing.T) {

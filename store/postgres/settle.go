@@ -150,6 +150,8 @@ func (t *settleCall) decide() {
 		switch {
 		case n.Token < 0 || n.Token > math.MaxInt32: // no job can have this token
 			t.answers[i] = rule.LeaseLost(n.Job)
+		case ok && at.member.settledTo == "" && n.Confirm:
+			t.answers[i] = rule.NotCommitted(n.Job)
 		case ok && at.member.settledTo == "":
 			t.apply(n, at)
 		case ok && at.member.settledTo == n.To: // a repeat within this call
@@ -266,7 +268,7 @@ func (t *settleCall) checkNotHeld(ctx context.Context) error {
 			n := &t.settlements[i]
 			if to := string(n.To); to == attempted || to == ended {
 				t.answers[i] = nil
-			} else if there {
+			} else if there && !n.Confirm {
 				t.late.add(n)
 			}
 			return nil

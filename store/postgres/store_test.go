@@ -327,3 +327,125 @@ func TestSettingsThatMayLoseAcknowledgedJobsAreNamed(t *testing.T) {
 		_ = s.Close()
 	}
 }
+
+// leased enqueues a job and claims it, for a lease of that duration.
+func (w *world) leased(lease time.Duration) store.Lease {
+	w.enqueue(w.store, holdfast.Draft{Kind: "mail"})
+	leases, err := w.store.Claim(w.ctx, store.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: lease})
+	w.ok(err)
+	if len(leases) != 1 {
+		w.Fatalf("claimed %d jobs", len(leases))
+	}
+	return leases[0]
+}
+
+func completion(l store.Lease) store.Settlement {
+	return store.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: "default", To: holdfast.Complete, Took: time.Millisecond, Result: json.RawMessage(`{"n": 1}`)}
+}
+
+func TestEveryKindOfTransactionCompletesItsJob(t *testing.T) {
+	w := newWorld(t)
+	w.exec("CREATE TABLE ledger (job uuid)")
+	for name, begin := range w.callerTransactions() {
+		t.Run(name, func(t *testing.T) {
+			for _, commit := range []bool{false, true} {
+				lease := w.leased(time.Minute)
+				tx, end := begin()
+				answers, err := w.store.In(tx).Complete(w.ctx, []store.Settlement{completion(lease), {Job: lease.ID, Batch: lease.Batch, Token: 7, To: holdfast.Complete}})
+				w.ok(err)
+				w.ok(answers[0])
+				if !errors.Is(answers[1], holdfast.ErrLeaseLost) {
+					t.Errorf("a lease that is not held: %v", answers[1])
+				}
+				w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "next", Queue: "later"}) // the refusal left the transaction usable
+				w.ok(end(commit))
+				answers, err = w.store.Settle(w.ctx, []store.Settlement{func() store.Settlement { s := completion(lease); s.Confirm = true; return s }()})
+				w.ok(err)
+				if commit != (answers[0] == nil) {
+					t.Errorf("commit %v: the question whether the job was completed is answered with %v", commit, answers[0])
+				}
+				if !commit {
+					answers, err = w.store.Settle(w.ctx, []store.Settlement{completion(lease)})
+					w.ok(errors.Join(append(answers, err)...))
+				}
+				if job, err := w.store.Job(w.ctx, lease.ID); err != nil || job.State != holdfast.Complete || string(job.Result) != `{"n": 1}` {
+					t.Errorf("%+v %v", job, err)
+				}
+			}
+		})
+	}
+}
+
+// Leases of the batch cannot be renewed or reclaimed while a transaction in which one of its jobs completes is open.
+func TestATransactionThatHangsAfterItsCompletionIsEndedByTheDatabase(t *testing.T) {
+	w := newWorld(t)
+	lease := w.leased(4 * time.Second)
+	conn, err := pgx.Connect(w.ctx, w.url)
+	w.ok(err)
+	defer conn.Close(w.ctx)
+	tx, err := conn.Begin(w.ctx)
+	w.ok(err)
+	answers, err := w.store.In(tx).Complete(w.ctx, []store.Settlement{completion(lease)})
+	w.ok(errors.Join(append(answers, err)...))
+	renewed, err := w.store.Renew(w.ctx, []store.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, time.Minute) // waits for the end of the transaction
+	w.ok(err)
+	if len(renewed.Lost) > 0 {
+		t.Error("the lease is lost, although the transaction was not committed")
+	}
+	if err := tx.Commit(w.ctx); err == nil {
+		t.Error("the transaction was committed after the database had ended it")
+	}
+	if job, err := w.store.Job(w.ctx, lease.ID); err != nil || job.State != holdfast.Processing {
+		t.Errorf("%+v %v", job, err)
+	}
+}
+
+func TestAShorterLimitOfTheCallersTransactionStays(t *testing.T) {
+	w := newWorld(t)
+	for limit, want := range map[string]string{"0": "1500", "300ms": "300ms", "1h": "1500"} {
+		lease := w.leased(6 * time.Second)
+		tx, err := w.conn.Begin(w.ctx)
+		w.ok(err)
+		_, err = tx.Exec(w.ctx, "SET LOCAL idle_in_transaction_session_timeout = '"+limit+"'")
+		w.ok(err)
+		answers, err := w.store.In(tx).Complete(w.ctx, []store.Settlement{completion(lease)})
+		w.ok(errors.Join(append(answers, err)...))
+		var got string
+		w.ok(tx.QueryRow(w.ctx, "SHOW idle_in_transaction_session_timeout").Scan(&got))
+		if want == "300ms" && got != want || want != "300ms" && !strings.HasPrefix(got, "1") {
+			t.Errorf("with a limit of %s it is %s", limit, got)
+		}
+		w.ok(tx.Commit(w.ctx))
+	}
+}
+
+func TestCompletionsInOpenTransactionsDoNotWaitForEachOther(t *testing.T) {
+	w := newWorld(t)
+	var open []pgx.Tx
+	for range 3 { // all count in the same minute
+		lease := w.leased(time.Minute)
+		conn, err := pgx.Connect(w.ctx, w.url)
+		w.ok(err)
+		defer conn.Close(w.ctx)
+		tx, err := conn.Begin(w.ctx)
+		w.ok(err)
+		answers, err := w.store.In(tx).Complete(w.ctx, []store.Settlement{completion(lease)})
+		w.ok(errors.Join(append(answers, err)...))
+		open = append(open, tx)
+	}
+	lease := w.leased(time.Minute) // a settlement of the store does not wait for them either
+	answers, err := w.store.Settle(w.ctx, []store.Settlement{completion(lease)})
+	w.ok(errors.Join(append(answers, err)...))
+	for _, tx := range open {
+		w.ok(tx.Commit(w.ctx))
+	}
+	trends, err := w.store.Trends(w.ctx, time.Hour, time.Hour)
+	w.ok(err)
+	complete := 0
+	for _, step := range trends {
+		complete += step.Complete
+	}
+	if complete != 4 {
+		t.Errorf("%d completions were counted, want 4", complete)
+	}
+}

@@ -113,7 +113,7 @@ func (f *callerTx) explain(err error) error {
 	if refusal := (*holdfast.Error)(nil); errors.As(err, &refusal) {
 		return refusal
 	}
-	return unavailable("the jobs could not be added to the transaction: roll it back and try again", err)
+	return unavailable("the transaction could not be changed: roll it back and try again", err)
 }
 
 // driverArgs converts arguments to types that database/sql knows.

@@ -57,10 +57,15 @@ func (t *tx) heldMember(batch, job holdfast.ID, token int) (*batch, *member, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if m := l.find(job); m != nil && m.token == token {
-		return l, m, nil
+	return l, l.held(job, token), nil
+}
+
+// held returns the member for this job with this token, or nil.
+func (b *batch) held(job holdfast.ID, token int) *member {
+	if m := b.find(job); m != nil && m.token == token {
+		return m
 	}
-	return l, nil, nil
+	return nil
 }
 
 // batch returns a batch, and reads it once per call. A batch that does not exist has no members.

@@ -112,7 +112,7 @@ var plans = storetest.Plans{
 
 		"listen_add": "", "add_page": "", "group_add": "", "after_add": "", "after_cancel": "", "wait_for_members": "", "tombstone_add": "", "purge_count": "",
 		"artifact_keep": "", "artifact_expire": "",
-		"check_queued_listener": "listen(event)",
+		"check_end_listener": "listen(event)", "check_queued_listener": "listen(event)",
 		"advance_feed_head":     "feed(rowid)",
 		"read_feed":             "feed(rowid)",
 		"save_purged_number":    "feed(rowid)",

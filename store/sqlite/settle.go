@@ -87,6 +87,9 @@ func (s *settler) settle(x *store.Settlement) (answer, err error) {
 	if m == nil {
 		return s.answerLate(x)
 	}
+	if x.Confirm {
+		return rule.NotCommitted(x.Job), nil
+	}
 	was := *m
 	m.removed = true
 	if err = s.apply(x, l, m); err == nil && s.isolated {
@@ -266,6 +269,9 @@ func (s *settler) answerLate(x *store.Settlement) (answer, err error) {
 	}
 	if applied, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); applied || err != nil {
 		return nil, err
+	}
+	if x.Confirm {
+		return rule.LeaseLost(x.Job), nil
 	}
 	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), nullIfEmpty(string(x.Charge))}
 	if _, err := s.exec("late_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)))...); err != nil {

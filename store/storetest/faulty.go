@@ -283,6 +283,10 @@ func (e *faultyTx) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hold
 	return ask(e.f, "Enqueue", func() ([]holdfast.Receipt, error) { return e.to.Enqueue(ctx, drafts) })
 }
 
+func (e *faultyTx) Complete(ctx context.Context, settlements []store.Settlement) ([]error, error) {
+	return ask(e.f, "Complete", func() ([]error, error) { return e.to.Complete(ctx, settlements) })
+}
+
 func (e *faultyTx) Jobs(ctx context.Context, filter store.Filter) (jobs []holdfast.Job, cursor string, err error) {
 	err = e.f.do("Jobs", func() (err error) {
 		jobs, cursor, err = e.to.Jobs(ctx, filter)

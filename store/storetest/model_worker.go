@@ -64,11 +64,16 @@ func (m *model) settle(s store.Settlement) error {
 	switch {
 	case !ok:
 		return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
+	case r.holds(s.Batch, s.Token) && s.Confirm:
+		return refuse(holdfast.ErrConflict, s.Job, textNotCommitted, s.Job)
 	case r.holds(s.Batch, s.Token):
 		m.apply(r, s)
 		return nil
 	case r.alreadyApplied(s.Token, s.To):
 		return nil
+	}
+	if s.Confirm {
+		return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 	}
 	for _, known := range r.late {
 		if known.Token == s.Token && known.To == s.To {

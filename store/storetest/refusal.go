@@ -33,10 +33,11 @@ const (
 	textDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again"
 	textStale      = "job %v has changed since it was read: read it again and repeat the edit"
 
-	textLost      = "the lease on job %v is no longer held: stop working on it; the result is not applied"
-	textKeyUsed   = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
-	textExists    = "job %v exists already: leave the id out, or use a new one"
-	textNotMember = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
+	textNotCommitted = "job %v was not completed: the transaction in which it was completed has not committed"
+	textLost         = "the lease on job %v is no longer held: stop working on it; the result is not applied"
+	textKeyUsed      = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
+	textExists       = "job %v exists already: leave the id out, or use a new one"
+	textNotMember    = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
 
 	textSealed        = "group %v is sealed: it takes no more members; seal it later, or make another group"
 	textGroupExists   = "group %v exists already: leave the id out, or use a new one"

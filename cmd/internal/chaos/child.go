@@ -89,6 +89,8 @@ func (p childSpec) run(ctx context.Context, serve Serve) error {
 		return runNotifier(ctx, p, &recorder{Store: s, journal: j})
 	case roleScheduler:
 		return runScheduler(ctx, p, &recorder{Store: s, journal: j})
+	case roleBookkeeper:
+		return runBookkeeper(ctx, p, s)
 	case roleProducer:
 		return runProducer(ctx, p, s, j)
 	case roleReporter:

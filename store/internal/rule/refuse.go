@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // NoJob is the error for a job that does not exist or belongs to another owner.
@@ -28,6 +29,22 @@ func NoState(id holdfast.ID) error {
 func LeaseLost(job holdfast.ID) error {
 	return &holdfast.Error{Err: holdfast.ErrLeaseLost, Job: job,
 		Message: fmt.Sprintf("the lease on job %v is no longer held: stop working on it; the result is not applied", job)}
+}
+
+// NotCommitted answers a settlement that only asks whether it was applied, while its lease is still held.
+func NotCommitted(job holdfast.ID) error {
+	return conflict(job, "was not completed: the transaction in which it was completed has not committed")
+}
+
+// CheckCompletion refuses a settlement that cannot be applied in a transaction of the caller.
+func CheckCompletion(s *store.Settlement) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.To != holdfast.Complete || s.Confirm {
+		return invalid("a settlement to %q in a transaction of the caller: only complete is possible; settle other ends outside the transaction", s.To)
+	}
+	return nil
 }
 
 // KeyHeld refuses to start a new generation of a job while another job has its unique key.

@@ -14,6 +14,10 @@ DELETE FROM holdfast_listen WHERE listener = $1
 -- Whether new jobs have a listener, for an enqueue in the application's transaction.
 SELECT 1 FROM holdfast_listen WHERE event IN ('queued', '*') LIMIT 1
 
+-- name: check_end_listener
+-- Whether this end of a job has a listener, for a completion in the application's transaction.
+SELECT 1 FROM holdfast_listen WHERE event IN ($1, '*') LIMIT 1
+
 -- name: advance_feed_head
 -- There is one writer at a time, so its events get the next numbers.
 UPDATE holdfast_feed SET head = head + $1 WHERE one = 1 RETURNING head

@@ -97,6 +97,61 @@ SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THE
   LEFT JOIN holdfast_attempt a ON a.job = d.job AND a.token >= d.token AND a.token - a.repeats <= d.token
   LEFT JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token
 
+-- name: complete_lock
+-- In a transaction of the caller: membership under this lock is the fence until that transaction ends. A separate statement, so that the next one sees
+-- everything that was committed while it waited.
+SELECT 1 FROM holdfast_batch WHERE id = $1::uuid FOR UPDATE
+
+-- name: complete
+-- Everything that a settlement writes when it completes one job, in one statement, because each statement in a caller's transaction is a round trip. It
+-- returns no row if the lease is lost. The counts go to a row of their own (shards 16 and higher) that no other open transaction of a caller uses: other
+-- settlements must not wait for this one to commit. If the caller's process hangs before its commit, the database ends its session after a quarter
+-- of what is left of the lease, because leases of the same batch cannot be renewed or reclaimed meanwhile. A shorter limit of the caller stays.
+WITH member AS MATERIALIZED (
+    SELECT m.n::integer AS n, cardinality(b.jobs) AS size, b.worker, coalesce(b.lost, b.worker) AS attempted_by, b.expires_at, c.now, m.started,
+           coalesce(m.failures, 0) AS failures, coalesce(m.crashes, 0) AS crashes, coalesce(m.releases, 0) AS releases, coalesce(m.generation, 1) AS generation,
+           CASE WHEN $4::bigint > 0 THEN greatest(b.claimed_at, c.now - $4::bigint * interval '1 microsecond') ELSE c.now END AS began
+      FROM holdfast_batch b
+     CROSS JOIN LATERAL unnest(b.jobs, b.tokens, b.failures, b.crashes, b.releases, b.generations, b.started)
+           WITH ORDINALITY AS m (job, token, failures, crashes, releases, generation, started, n)
+     CROSS JOIN (SELECT holdfast_now() AS now OFFSET 0) AS c
+     WHERE b.id = $1::uuid AND m.job = $2::uuid AND coalesce(m.token, 1) = $3::integer
+), overruled AS (
+    DELETE FROM holdfast_cancel WHERE job = $2::uuid AND EXISTS (SELECT FROM member) RETURNING job
+), ended AS (
+    INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, started_at, finished_at, state, worker, result, benign)
+    SELECT $2::uuid, $3::integer, m.failures, m.crashes, m.releases, m.generation, CASE WHEN $4::bigint > 0 OR m.started THEN m.began END, m.now,
+           CASE WHEN o.job IS NULL THEN 'complete' ELSE 'cancelled' END, m.worker, CASE WHEN o.job IS NULL THEN $5::text::json END, false
+      FROM member m LEFT JOIN overruled o ON true
+    ON CONFLICT DO NOTHING
+), attempted AS (
+    INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, count, cap, benign, said)
+    SELECT $2::uuid, $3::integer, m.generation, m.attempted_by, m.began, m.now, 'cancelled', 0, $7::integer, false, 'complete' FROM member m, overruled
+    ON CONFLICT DO NOTHING
+), freed AS (
+    DELETE FROM holdfast_unique WHERE job = $2::uuid AND EXISTS (SELECT FROM member)
+       AND (EXISTS (SELECT FROM overruled) OR NOT (SELECT j.unique_done FROM holdfast_job j WHERE j.id = $2::uuid))
+), shrunk AS (
+    UPDATE holdfast_batch b SET jobs = b.jobs[:m.n - 1] || b.jobs[m.n + 1:], tokens = b.tokens[:m.n - 1] || b.tokens[m.n + 1:],
+           failures = b.failures[:m.n - 1] || b.failures[m.n + 1:], crashes = b.crashes[:m.n - 1] || b.crashes[m.n + 1:],
+           releases = b.releases[:m.n - 1] || b.releases[m.n + 1:], generations = b.generations[:m.n - 1] || b.generations[m.n + 1:],
+           started = b.started[:m.n - 1] || b.started[m.n + 1:]
+      FROM member m WHERE b.id = $1::uuid AND m.size > 1
+), dropped AS (
+    DELETE FROM holdfast_batch WHERE id = $1::uuid AND (SELECT m.size FROM member m) = 1
+), shard AS MATERIALIZED (
+    SELECT s.n FROM generate_series(16, 79) AS s (n) WHERE EXISTS (SELECT FROM member) AND pg_try_advisory_xact_lock(5721944081463300 + s.n) LIMIT 1
+), counted AS (
+    INSERT INTO holdfast_trend AS t (step, queue, shard, complete, failed, retried, cancelled)
+    SELECT date_bin('1 minute', m.now, timestamptz 'epoch'), $6::text, coalesce((SELECT s.n FROM shard s), 16),
+           CASE WHEN o.job IS NULL THEN 1 ELSE 0 END, 0, 0, CASE WHEN o.job IS NULL THEN 0 ELSE 1 END
+      FROM member m LEFT JOIN overruled o ON true
+    ON CONFLICT (step, queue, shard) DO UPDATE SET complete = t.complete + excluded.complete, cancelled = t.cancelled + excluded.cancelled
+)
+SELECT set_config('idle_in_transaction_session_timeout', (1000 * extract(epoch FROM
+           least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true)
+  FROM member m
+
 -- name: late_add
 -- Evidence that is never applied. Repeating it adds nothing.
 INSERT INTO holdfast_late_settlement (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)

@@ -60,6 +60,9 @@ func (t *TrendCounts) of(queue string) *store.Trend {
 	return t.last
 }
 
+// Queue returns the name under which the last settlement is counted.
+func (t *TrendCounts) Queue() string { return t.last.Queue }
+
 // All returns one trend for each queue, ordered by name, in the step that contains the instant.
 func (t *TrendCounts) All(at time.Time) []store.Trend {
 	all := make([]store.Trend, 0, len(t.all))

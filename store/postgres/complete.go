@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
+)
+
+// Complete completes jobs in the caller's transaction. There is no savepoint, because no refusal comes from a statement that fails: a lease that was
+// lost is one that is not found.
+func (g txStore) Complete(ctx context.Context, settlements []store.Settlement) ([]error, error) {
+	q, err := g.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
+	defer cancel()
+	answers := make([]error, len(settlements))
+	for i := range settlements {
+		if answers[i] = rule.CheckCompletion(&settlements[i]); answers[i] != nil {
+			continue
+		}
+		if answers[i], err = g.s.completeIn(ctx, q, &settlements[i]); err != nil {
+			return nil, explain("complete the job", err)
+		}
+	}
+	return answers, nil
+}
+
+// completeIn completes one job: it locks the batch, which is the fence until the transaction ends, and then writes in one statement what Settle writes
+// in several.
+func (s *Store) completeIn(ctx context.Context, q session, n *store.Settlement) (answer, err error) {
+	if n.Token < 0 || n.Token > math.MaxInt32 { // no job can have this token
+		return rule.LeaseLost(n.Job), nil
+	}
+	ignore := func(func(...any) error) error { return nil }
+	if err := q.query(ctx, s.sql["complete_lock"], []any{n.Batch.String()}, ignore); err != nil {
+		return nil, err
+	}
+	var result any
+	if len(n.Result) > 0 {
+		result = string(n.Result)
+	}
+	var trend sqltext.TrendCounts
+	trend.Add(n, holdfast.Complete)
+	args := []any{n.Batch.String(), n.Job.String(), n.Token, micros(n.Took), result, trend.Queue(), n.Limit}
+	held := false
+	if err := q.query(ctx, s.sql["complete"], args, func(func(...any) error) error { held = true; return nil }); err != nil || held {
+		return nil, err
+	}
+	return s.answerNotHeld(ctx, q, n)
+}
+
+// answerNotHeld decides about a completion without a lease: applied by an earlier transaction, or late.
+func (s *Store) answerNotHeld(ctx context.Context, q session, n *store.Settlement) (answer, err error) {
+	answer = rule.LeaseLost(n.Job)
+	var index, job, token column
+	index.int(0)
+	job.id(n.Job)
+	token.int(n.Token)
+	err = q.query(ctx, s.sql["find_settled"], []any{index.String(), job.String(), token.String()}, func(scan func(...any) error) error {
+		var i int
+		var attempted, ended string
+		var there bool
+		err := scan(&i, &attempted, &ended, &there)
+		if to := string(n.To); to == attempted || to == ended {
+			answer = nil
+		}
+		return err
+	})
+	return answer, err
+}
