@@ -20,7 +20,14 @@ func (c *Client) Operator() *Operator { return &Operator{c} }
 
 // Job returns one job.
 func (d *Operator) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
-	return call(ctx, d.c, api.GetJob, api.ByID{ID: id})
+	return call(ctx, d.c, api.GetJob, api.JobIn{ByID: api.ByID{ID: id}})
+}
+
+// WaitJob waits until a job has ended and returns it; see holdfast.WaitJob. The server delays its answers, so the client sends two requests a minute.
+func (d *Operator) WaitJob(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+	return waitJob(ctx, d.c, func(wait time.Duration) (holdfast.Job, error) {
+		return call(ctx, d.c, api.GetJob, api.JobIn{ByID: api.ByID{ID: id}, Wait: wait})
+	})
 }
 
 // Jobs lists jobs that match the filter, newest first.

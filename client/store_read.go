@@ -11,7 +11,20 @@ import (
 
 // Job returns one job, with its JSON byte for byte.
 func (s *Store) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
-	return callVerb(ctx, s, api.StoreJob, api.Which{ID: id}, mayRepeat)
+	out, err := callOpen(ctx, s, api.StoreJob, askJob(id, 0), mayRepeat)
+	return out.Value, err
+}
+
+func askJob(id holdfast.ID, wait time.Duration) api.AsksJob {
+	return api.AsksJob{Wait: wait, Body: api.Exact[api.Which]{Value: api.Which{ID: id}}}
+}
+
+// WaitJob waits until a job has ended and returns it; see holdfast.WaitJob. The server delays its answers, so the client sends two requests a minute.
+func (s *Store) WaitJob(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+	return waitJob(ctx, s.c, func(wait time.Duration) (holdfast.Job, error) {
+		out, err := callOpen(ctx, s, api.StoreJob, askJob(id, wait), sendOnce)
+		return out.Value, err
+	})
 }
 
 // Jobs lists jobs that match the filter, newest first.

@@ -54,12 +54,25 @@ type attempt struct {
 
 	completion atomic.Pointer[completion] // not nil: the handler has completed the job in a transaction. Set under the table's lock, read without it
 
-	// Written by the handler, read after it returned.
-	calledDependency string // as set by Calls
-	result           json.RawMessage
-	resultErr        error
+	written
+	chunked *attempt // in what a handler of chunks sees: the attempt itself
 
 	outcome outcome // set when the attempt has ended; used by settle from then on
+}
+
+// written is what a handler sets on its attempt. It is read after the handler has returned.
+type written struct {
+	calledDependency string // as set by SetDependency
+	result           json.RawMessage
+	resultErr        error
+}
+
+// own returns the attempt itself, also for what a handler of chunks sees of it.
+func (a *attempt) own() *attempt {
+	if a.chunked != nil {
+		return a.chunked
+	}
+	return a
 }
 
 // elapsed is the time since the store was asked for the lease. That is at least the time since lease.AsOf, so a check of an expiry against
@@ -158,7 +171,7 @@ func (j *Job[A]) note(ctx context.Context, n store.Note) error {
 	if j.attempt == nil {
 		return n.Check()
 	}
-	if j.attempt.completion.Load() != nil {
+	if j.attempt.own().completion.Load() != nil {
 		return errCompleting
 	}
 	return j.attempt.maker.note(ctx, j.attempt, n)

@@ -42,7 +42,7 @@ func (m *attemptMaker) note(ctx context.Context, a *attempt, n store.Note) error
 		err = answers[0]
 	}
 	if errors.Is(err, holdfast.ErrLeaseLost) {
-		m.leases.stop(a, holdfast.ErrLeaseLost)
+		m.leases.stop(a.own(), holdfast.ErrLeaseLost)
 	}
 	return err
 }

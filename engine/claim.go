@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast/store"
@@ -32,14 +31,18 @@ func (c *claimer) claim(ctx context.Context) error {
 	if !c.presence.known.Load() || !c.policies.placed.Load() {
 		return nil // the store must know the kinds' dependencies and the policy's limits before the first claim, or it would not hold jobs
 	}
+	if c.leases.hasShares() {
+		return c.claimParts(ctx)
+	}
 	for ctx.Err() == nil {
-		free, limit := c.leases.claimSize(c.cfg.Prefetch)
-		if limit == 0 {
+		size := c.leases.claimSize(c.cfg.Prefetch)
+		if size.limit == 0 {
 			return nil
 		}
-		taken, err := c.claimOnce(free, limit)
-		if err != nil || taken < limit {
-			c.leases.setWantMore(2*taken >= limit)
+		size.kinds = c.registry.names
+		taken, err := c.claimOnce(size)
+		if err != nil || taken < size.limit {
+			c.leases.setWantMore(2*taken >= size.limit)
 			return err
 		}
 	}
@@ -50,12 +53,12 @@ func (c *claimer) claim(ctx context.Context) error {
 // running, until the lease expires. If the engine stops meanwhile, the jobs are released.
 //
 // The trusted time counts from before the call, so it is never later than the store's: the store sets the expiry after it got the request.
-func (c *claimer) claimOnce(free, limit int) (int, error) {
+func (c *claimer) claimOnce(size claimSize) (int, error) {
 	ctx, done := c.storeContext(c.cfg.Lease)
 	defer done()
 	asked := time.Now()
 	leases, err := c.store.Claim(ctx, store.Claim{
-		Worker: c.worker, Queues: c.queues(), Kinds: c.registry.names, Limit: limit, Start: free, Lease: c.cfg.Lease,
+		Worker: c.worker, Queues: size.queues, Kinds: size.kinds, Limit: size.limit, Start: size.free, Lease: c.cfg.Lease,
 		OwnerSlots: c.cfg.OwnerSlots, Busy: c.leases.busyOwners(c.cfg.OwnerSlots),
 	})
 	if err != nil {
@@ -66,20 +69,12 @@ func (c *claimer) claimOnce(free, limit int) (int, error) {
 		return 0, nil
 	}
 	c.clock.set(leases[0].AsOf)
-	start, release := c.leases.admit(c.attempts.newAttempts(leases, asked), c.cfg.trustedUntil(asked))
+	start, release, cause := c.leases.admit(c.attempts.newAttempts(leases, asked), c.cfg.trustedUntil(asked), size)
 	for _, a := range start {
 		c.runner.start(a)
 	}
-	c.outcomes.releaseAll(release)
+	c.outcomes.releaseAll(release, cause)
 	return len(leases), nil
-}
-
-// queues returns the queues to claim from; nil means all.
-func (c *claimer) queues() []string {
-	if slices.Equal(c.cfg.Queues, []string{AllQueues}) {
-		return nil
-	}
-	return c.cfg.Queues
 }
 
 // busyOwners counts the jobs of each owner that run or wait for a slot. It returns nil if there is no limit to apply.
@@ -98,26 +93,39 @@ func (t *leaseTable) busyOwners(limit int) map[string]int {
 	return busy
 }
 
+// A claimSize is what one claim asks for.
+type claimSize struct {
+	queues, kinds []string
+	limit         int // how many jobs
+	free          int // how many of them start at once
+	changes       int // of the intake, when the claim was sized
+}
+
 // claimSize returns how many slots are free and how many jobs to ask for: for the free slots, and those that pace says to hold ahead, at most prefetch. The
 // engine claims again when half of these are left.
 //
 // The limit shrinks with the number of unsettled outcomes, so that a slow store stops further claims instead of filling the memory.
-func (t *leaseTable) claimSize(prefetch int) (free, limit int) {
+func (t *leaseTable) claimSize(prefetch int) claimSize {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.sizeClaim(prefetch)
+}
+
+// sizeClaim is claimSize for a caller that holds the lock.
+func (t *leaseTable) sizeClaim(prefetch int) claimSize {
 	ahead := t.pace.ahead(t.slots, prefetch)
-	free = max(0, t.slots-t.running)
+	free := max(0, t.slots-t.running)
 	if t.prefetched > 0 {
 		free = 0
 	}
-	limit = max(0, free+ahead-t.prefetched)
+	limit := max(0, free+ahead-t.prefetched)
 	t.refillBelow = ahead / 2
-	if free == 0 && t.prefetched > t.refillBelow {
+	if free == 0 && t.prefetched > t.refillBelow || !t.intake.hasQueues() {
 		limit = 0
 	}
 	limit = min(limit, max(0, maxUnsettled+t.slots-t.unsettled))
 	t.wantMore = limit == 0
-	return min(free, limit), limit
+	return claimSize{queues: t.intake.queues, limit: limit, free: min(free, limit), changes: t.intake.changes}
 }
 
 // setWantMore sets whether the next slot that becomes free starts a claim.

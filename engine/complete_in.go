@@ -38,14 +38,15 @@ func (j *Job[A]) CompleteIn(ctx context.Context, tx any) error {
 }
 
 // completeIn completes the job of an attempt in a transaction.
-func (m *attemptMaker) completeIn(ctx context.Context, a *attempt, tx any) error {
-	if a.resultErr != nil {
-		return a.resultErr
+func (m *attemptMaker) completeIn(ctx context.Context, shown *attempt, tx any) error {
+	if shown.resultErr != nil {
+		return shown.resultErr
 	}
+	a := shown.own()
 	if !m.leases.beginCompletion(a) {
 		return &holdfast.Error{Err: holdfast.ErrLeaseLost, Job: a.lease.ID, Message: "the attempt has ended: its handler ignored the end of its context"}
 	}
-	o := failure.Outcome{Event: failure.Returned, Result: a.result, Took: time.Since(a.began)}
+	o := failure.Outcome{Event: failure.Returned, Result: shown.result, Took: time.Since(a.began)}
 	done := failure.Decide(failure.Rules{}, *a.lease, o).Settlement(*a.lease, o)
 	done.Version = m.cfg.Version
 	answers, err := m.store.In(tx).Complete(ctx, []store.Settlement{done})

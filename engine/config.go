@@ -24,7 +24,10 @@ type Config struct {
 	// Queues are the queues to claim from; holdfast.DefaultQueue when empty. AllQueues as the only entry selects every queue. An engine claims only
 	// jobs of kinds that it has a handler for, so one without handlers claims none.
 	Queues []string
-	Slots  int // the number of handlers that run at once; 10 when zero
+	Slots  int // the number of handlers that run at once; 10 when zero. Engine.SetSlots changes it
+	// QueueSlots limits how many jobs of a queue run at once, such as {"mail": 5}; a queue that it does not name may use all Slots. The engine holds no job of such
+	// a queue that its slots cannot run. Engine.SetQueueSlots changes it. KindOptions.Slots is the same for a kind.
+	QueueSlots map[string]int
 	// OwnerSlots limits how many jobs of one owner run at once, so that slow jobs of one owner do not delay others. Jobs without an owner count as
 	// one owner. Zero means no limit.
 	OwnerSlots int
@@ -94,6 +97,7 @@ type KindOptions struct {
 	Policy     failure.Policy // when to retry and when to give up; package failure/policy documents what applies to zero fields
 	Classify   failure.Rule   // classifies the errors of this kind
 	Dependency string         // the dependency of jobs that name none: their failures count against it, and its breaker holds them
+	Slots      int            // how many jobs of the kind run at once; when zero, all slots of the engine. Engine.SetKindSlots changes it
 }
 
 // Dependency configures something that jobs call. The zero value gives it a breaker and a retry budget with default settings.
@@ -112,6 +116,7 @@ type Dependency struct {
 const AllQueues = "*"
 
 const (
+	defaultSlots    = 10
 	defaultPrefetch = 1000
 	maxSlots        = 100_000
 	minLease        = time.Second
@@ -141,6 +146,7 @@ func (c *Config) prepare() error {
 	}
 	problems = append(problems, refuse(len(c.Version) > check.MaxKey, "Version has %d bytes: the limit is %d", len(c.Version), check.MaxKey))
 	problems = append(problems, c.checkRetention(), c.checkDuties())
+	problems = append(problems, c.checkSlots()...)
 	for i, around := range c.Middleware {
 		problems = append(problems, refuse(around == nil, "Middleware[%d] is nil: leave it out", i))
 	}
@@ -148,8 +154,7 @@ func (c *Config) prepare() error {
 		if queue == AllQueues && len(c.Queues) == 1 {
 			continue
 		}
-		probe := store.Hold{Queue: queue, Actor: actorSystem} // not checked as a draft: the notifier claims from a queue that no draft may name
-		problems = append(problems, refuse(queue == "" || probe.Check() != nil || strings.HasSuffix(queue, "*"), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, check.MaxName))
+		problems = append(problems, refuse(badQueue(queue), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, check.MaxName))
 	}
 	c.setDefaults()
 	return errors.Join(problems...)
@@ -206,7 +211,7 @@ func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	c.Slots = orElse(c.Slots, 10)
+	c.Slots = orElse(c.Slots, defaultSlots)
 	c.Prefetch = max(0, orElse(c.Prefetch, defaultPrefetch))
 	c.Lease = orElse(c.Lease, 30*time.Second)
 	c.Timeout = orElse(c.Timeout, 10*time.Minute)

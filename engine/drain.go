@@ -27,7 +27,7 @@ func newHalt() *halt {
 
 // drain ends the work of a stopping engine, in this order:
 //
-//  1. Jobs that wait for a slot are released.
+//  1. Jobs that wait for a slot are released. Chunks that wait for more jobs are handed over.
 //  2. Running handlers have Grace to return. Then their contexts end, and they have AbandonAfter to return. Then they are abandoned.
 //  3. The intake duties end. A claim in progress is not cut short; the jobs it returns are released.
 //  4. The last outcomes are settled.
@@ -36,6 +36,7 @@ func newHalt() *halt {
 // many jobs are left to be reclaimed.
 func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
 	e.keeper.releaseWaiting()
+	e.registry.handOverChunks()
 	grace, cancel := context.WithTimeout(e.halt.hurried, e.cfg.Grace)
 	defer cancel()
 	e.keeper.waitIdle(grace)

@@ -72,13 +72,14 @@ func New(db Store, cfg Config) (*Engine, error) {
 	// Parts that know no attempt: what attempts are decided by, and the duties.
 	duties := newDutyRunner(c)
 	deps := newDependencies(cfg.Dependencies)
-	kinds := newRegistry(c, deps, rules)
+	leases := newLeaseTable(&c.cfg)
+	kinds := newRegistry(c, deps, leases, rules)
 	policies := newPolicies(c, kinds)
 	budgets := &ownerBudgets{core: c, policy: policies.active}
-	presence := &presence{core: c, registry: kinds, policies: policies}
+	presence := &presence{core: c, registry: kinds, policies: policies, leases: leases}
 
-	// What the steps of the path of a job share: the leases of this process, the outcomes on their way to the settler, and the hooks.
-	leases, outcomes := newLeaseTable(cfg.Slots), newOutcomeQueue()
+	// What the steps of the path of a job share besides the leases of this process: the outcomes on their way to the settler, and the hooks.
+	outcomes := newOutcomeQueue()
 	attempts := &attemptMaker{core: c, registry: kinds, deps: deps, leases: leases}
 	announcer := newAnnouncer(c, leases)
 	deadlines := &startDeadlines{core: c, announcer: announcer}
@@ -95,6 +96,7 @@ func New(db Store, cfg Config) (*Engine, error) {
 		core: c, policies: policies, gate: gate, breakers: breakers, budgets: budgets, deadlines: deadlines, announcer: announcer, leases: leases, outcomes: outcomes,
 	}
 	runner := &runner{core: c, gate: gate, budgets: budgets, leases: leases, outcomes: outcomes, idle: make(chan *attempt)}
+	runner.maxIdle.Store(int64(c.cfg.Slots))
 	claimer := &claimer{
 		core: c, registry: kinds, policies: policies, presence: presence, attempts: attempts, leases: leases, runner: runner, outcomes: outcomes,
 	}

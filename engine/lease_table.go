@@ -21,6 +21,7 @@ type leaseTable struct {
 
 	mu            sync.Mutex
 	slots         int
+	intake        intake // which queues to claim from, and how many jobs of each queue and kind
 	held          map[*attempt]struct{}
 	batches       map[holdfast.ID]*batch
 	prefetchQueue []*attempt // leases held ahead of a free slot, in claim order; some may have been withdrawn since
@@ -41,9 +42,9 @@ type batch struct {
 	trustedUntil time.Time // no other worker can have reclaimed the batch before this time, by this process's clock
 }
 
-func newLeaseTable(slots int) *leaseTable {
+func newLeaseTable(cfg *Config) *leaseTable {
 	return &leaseTable{
-		idle: make(chan struct{}, 1), slots: slots,
+		idle: make(chan struct{}, 1), slots: cfg.Slots, intake: newIntake(cfg),
 		held: make(map[*attempt]struct{}), batches: make(map[holdfast.ID]*batch),
 	}
 }
@@ -63,14 +64,21 @@ func (t *leaseTable) add(attempts []*attempt, trustedUntil time.Time) {
 }
 
 // admit enters claimed leases. It returns those that have a slot, for the caller to start, or, if the table is closed, all of them for the caller
-// to release. The others wait for a slot. Leases that were claimed earlier come first, so with leases waiting none starts at once.
-func (t *leaseTable) admit(attempts []*attempt, trustedUntil time.Time) (start, release []*attempt) {
+// to release. The others wait for a slot. Leases that were claimed earlier come first, so with leases waiting none starts at once. If the intake has changed
+// since the claim was asked for, the leases that no longer belong to it are returned for release too. cause is why.
+func (t *leaseTable) admit(attempts []*attempt, trustedUntil time.Time, asked claimSize) (start, release []*attempt, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.add(attempts, trustedUntil)
 	if t.closed {
 		t.markEnded(attempts)
-		return nil, attempts
+		return nil, attempts, ErrStopping
+	}
+	if asked.changes != t.intake.changes {
+		t.prefetchQueue = append(t.prefetchQueue, attempts...)
+		t.prefetched += len(attempts)
+		release = t.trim()
+		return t.fill(), release, errSlotsChanged
 	}
 	free := 0
 	if t.prefetched == 0 {
@@ -82,7 +90,7 @@ func (t *leaseTable) admit(attempts []*attempt, trustedUntil time.Time) (start, 
 	t.running += free
 	t.prefetchQueue = append(t.prefetchQueue, attempts[free:]...)
 	t.prefetched += len(attempts) - free
-	return attempts[:free], nil
+	return attempts[:free], nil, nil
 }
 
 // admitEnded enters leases whose outcome is already known, such as reclaimed ones. They need no slot.
@@ -127,7 +135,7 @@ func (t *leaseTable) finish(a *attempt) (next *attempt, wantMore, valid bool) {
 		return nil, false, false
 	}
 	next = t.freeSlot(a)
-	return next, t.wantMore && t.prefetched <= t.refillBelow, true
+	return next, t.wantMore && t.prefetched <= t.refillBelow || t.intake.awaits(a), true
 }
 
 // abandon ends a while its handler still runs, and gives its slot to the next attempt. cause is why a was told to stop; it is nil if the handler
@@ -150,6 +158,21 @@ func (t *leaseTable) abandon(a *attempt) (next *attempt, cause error) {
 func (t *leaseTable) freeSlot(a *attempt) (next *attempt) {
 	a.phase = phaseEnded
 	t.unsettled++
+	if t.running <= t.slots { // otherwise the engine has fewer slots than before, and this one is gone
+		next = t.startWaiting()
+	}
+	if next != nil {
+		return next
+	}
+	t.running--
+	if t.running == 0 {
+		signal(t.idle)
+	}
+	return nil
+}
+
+// startWaiting gives a slot to the first attempt that waits for one, and returns it; nil if none waits. The caller holds the lock and counts the slot.
+func (t *leaseTable) startWaiting() (next *attempt) {
 	for next == nil && len(t.prefetchQueue) > 0 {
 		if t.prefetchQueue[0].phase == phaseWaiting {
 			next = t.prefetchQueue[0]
@@ -160,13 +183,8 @@ func (t *leaseTable) freeSlot(a *attempt) (next *attempt) {
 	if next != nil {
 		next.phase = phaseRunning
 		t.prefetched--
-		return next
 	}
-	t.running--
-	if t.running == 0 {
-		signal(t.idle)
-	}
-	return nil
+	return next
 }
 
 // stop tells a's handler to stop. Of several causes the first one counts. If a still waits for a slot it is withdrawn: the result is true, and the

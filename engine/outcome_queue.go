@@ -43,9 +43,9 @@ func (q *outcomeQueue) add(a *attempt, o failure.Outcome) {
 }
 
 // releaseAll releases attempts whose handlers have not started, at no cost to their jobs.
-func (q *outcomeQueue) releaseAll(attempts []*attempt) {
+func (q *outcomeQueue) releaseAll(attempts []*attempt, cause error) {
 	for _, a := range attempts {
-		q.add(a, failure.Outcome{Event: failure.Interrupted, Err: ErrStopping})
+		q.add(a, failure.Outcome{Event: failure.Interrupted, Err: cause})
 	}
 }
 

@@ -105,8 +105,9 @@ func TestPresenceIsAnnouncedEveryQuarterOfALeaseAndKnownAfterTheFirstAnswer(t *t
 	synctest.Test(t, func(t *testing.T) {
 		db := &presenceStore{err: errors.New("the store is unavailable")}
 		c := partCore(t, db)
-		kinds := newRegistry(c, newDependencies(nil), failure.Rules{})
-		p := &presence{core: c, registry: kinds, policies: newPolicies(c, kinds)}
+		leases := newLeaseTable(&c.cfg)
+		kinds := newRegistry(c, newDependencies(nil), leases, failure.Rules{})
+		p := &presence{core: c, registry: kinds, policies: newPolicies(c, kinds), leases: leases}
 		if err := p.renew(); err == nil || p.known.Load() {
 			t.Errorf("a failed announcement: %v, known %v", err, p.known.Load())
 		}

@@ -12,19 +12,25 @@ type presence struct {
 	*core
 	registry *registry
 	policies *policies
+	leases   *leaseTable
 
 	known       atomic.Bool // the store knows this worker and which dependencies its kinds call
+	changed     atomic.Bool // the queues or slots are not as the worker last announced them
 	presentedAt time.Time   // when the worker last announced itself; used by the duty "renew" only
 }
 
-// renew announces this worker if a quarter of the lease has passed since the last time.
+// renew announces this worker if a quarter of the lease has passed since the last time, or its queues or slots have changed.
 func (p *presence) renew() error {
-	if !p.presentedAt.IsZero() && time.Since(p.presentedAt) < p.cfg.Lease/4 {
+	changed := p.changed.Swap(false)
+	if !changed && !p.presentedAt.IsZero() && time.Since(p.presentedAt) < p.cfg.Lease/4 {
 		return nil
 	}
 	err := p.present(p.cfg.Lease)
 	if err == nil && p.known.CompareAndSwap(false, true) {
 		signal(p.signals.claim)
+	}
+	if err != nil && changed {
+		p.changed.Store(true)
 	}
 	p.presentedAt = time.Now()
 	return err
@@ -35,8 +41,9 @@ func (p *presence) present(validFor time.Duration) error {
 	ctx, done := p.storeContext(p.cfg.Lease / 3)
 	defer done()
 	policy := p.policies.active.following.Load()
+	queues, slots := p.leases.reported()
 	return p.store.ReportWorker(ctx, store.WorkerInfo{
-		Worker: p.worker, Queues: p.cfg.Queues, Kinds: p.registry.names, Depends: p.registry.depends(),
-		Version: p.cfg.Version, Slots: p.cfg.Slots, Codes: p.policies.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
+		Worker: p.worker, Queues: queues, Kinds: p.registry.names, Depends: p.registry.depends(),
+		Version: p.cfg.Version, Slots: slots, Codes: p.policies.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
 	})
 }

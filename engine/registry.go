@@ -20,18 +20,20 @@ import (
 // the lock.
 type registry struct {
 	*core
-	deps  *dependencies
-	rules failure.Rules // for kinds without rules of their own
+	deps   *dependencies
+	leases *leaseTable   // has the slots of kinds
+	rules  failure.Rules // for kinds without rules of their own
 
 	mu       sync.Mutex
 	kinds    map[string]*kind
 	names    []string // the sorted names of kinds, known once started
 	problems []error  // refused registrations, which start returns
+	chunkers []*chunker
 	started  bool
 }
 
-func newRegistry(c *core, deps *dependencies, rules failure.Rules) *registry {
-	return &registry{core: c, deps: deps, rules: rules, kinds: make(map[string]*kind)}
+func newRegistry(c *core, deps *dependencies, leases *leaseTable, rules failure.Rules) *registry {
+	return &registry{core: c, deps: deps, leases: leases, rules: rules, kinds: make(map[string]*kind)}
 }
 
 // kind is a registered handler with everything that an attempt needs, computed once.
@@ -105,7 +107,36 @@ func (r *registry) register(name string, work Handler, direct func(context.Conte
 	if given.Dependency != "" {
 		k.dep = r.deps.add(given.Dependency, true)
 	}
+	if given.Slots > 0 {
+		r.leases.change(func(t *leaseTable) { setSlots(t.intake.ofKind, name, given.Slots) })
+	}
 	r.kinds[name] = k
+}
+
+// registerChunks adds a kind whose jobs are handled in chunks, or records why it is refused.
+func (r *registry) registerChunks(name string, c *chunker, work Handler, direct func(context.Context, *attempt) error, options []KindOptions) {
+	slots, timeout := r.cfg.Slots, r.cfg.Timeout
+	if len(options) == 1 {
+		slots, timeout = orElse(options[0].Slots, slots), orElse(options[0].Timeout, timeout)
+	}
+	c.size, c.wait = orElse(c.size, slots), orElse(c.wait, defaultChunkWait)
+	err := errors.Join(
+		refuse(c.size < 0 || c.size > slots, "kind %q: ChunkOptions.Size is %d and its slots are %d; every job of a chunk takes a slot, so raise Slots, or give 1 to %d, or 0 for as many as there are slots", name, c.size, slots, slots),
+		refuse(c.wait < 0 || c.wait >= timeout, "kind %q: ChunkOptions.Wait is %v and Timeout is %v; the time limit of an attempt includes the wait, so give less, or 0 for %v", name, c.wait, timeout, defaultChunkWait))
+	r.register(name, work, direct, options)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.problems = append(r.problems, err)
+	}
+	r.chunkers = append(r.chunkers, c)
+}
+
+// handOverChunks hands over every chunk that waits for more jobs. From then on none waits.
+func (r *registry) handOverChunks() {
+	for _, c := range r.chunkers {
+		c.close()
+	}
 }
 
 func (r *registry) checkKind(name string, work Handler, options []KindOptions) error {
@@ -128,6 +159,8 @@ func (r *registry) checkKind(name string, work Handler, options []KindOptions) e
 		return refuse(true, "kind %q: %d KindOptions given; give one", name, len(options))
 	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > check.MaxDelay):
 		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, options[0].Timeout)
+	case len(options) == 1 && (options[0].Slots < 0 || options[0].Slots > r.cfg.Slots):
+		return refuse(true, "kind %q: Slots is %d; give 1 to %d, which is the Slots of all kinds together, or 0 for no limit", name, options[0].Slots, r.cfg.Slots)
 	case len(options) == 1:
 		return checkRules(fmt.Sprintf("kind %q: ", name), r.rulesOf(options[0]))
 	}

@@ -20,6 +20,7 @@ type runner struct {
 
 	idle       chan *attempt   // hands an attempt to an idle goroutine
 	idleCount  atomic.Int64    // the number of idle goroutines
+	maxIdle    atomic.Int64    // how many of them are kept: as many as there are slots
 	handlerCtx context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
 }
 
@@ -40,7 +41,7 @@ func (r *runner) runAttempts(a *attempt) {
 		if a != nil {
 			continue
 		}
-		if r.idleCount.Add(1) <= int64(r.cfg.Slots) {
+		if r.idleCount.Add(1) <= r.maxIdle.Load() {
 			select {
 			case a = <-r.idle:
 			case <-r.storeCtx.Done():
@@ -86,6 +87,10 @@ func (r *runner) work(a *attempt) (o failure.Outcome) {
 	}
 	defer func() {
 		if thrown := recover(); thrown != nil {
+			if inChunk, ok := thrown.(*chunkPanic); ok {
+				o = failure.Outcome{Event: failure.Panicked, Err: thrownError(inChunk.value), Stack: inChunk.stack}
+				return
+			}
 			o = failure.Outcome{Event: failure.Panicked, Err: thrownError(thrown), Stack: string(debug.Stack())}
 		}
 	}()

@@ -116,7 +116,7 @@ func (s *settler) redecide(outcomes []*outcome, settlements []store.Settlement) 
 
 // whyInterrupted returns the reason of an interruption that only the engine knows, and otherwise if there is none.
 func whyInterrupted(cause error, otherwise string) string {
-	for _, known := range []error{errNoSlot, errClaimLost} {
+	for _, known := range []error{errNoSlot, errClaimLost, errSlotsChanged} {
 		if errors.Is(cause, known) {
 			return "released: " + known.Error()
 		}
@@ -132,6 +132,7 @@ var (
 	errNoSlot       = errors.New("no slot became free for it in time")
 	errClaimLost    = errors.New("the store's answer to the claim never reached the worker")
 	errLeaseInDoubt = errors.New("the worker could not renew its lease in time")
+	errSlotsChanged = errors.New("the worker's queues or slots were changed")
 )
 
 // writeSettlements writes settlements until the store has answered. Repeating a call is safe: the store answers a settlement that it has already applied

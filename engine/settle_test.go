@@ -39,7 +39,7 @@ func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 			t.Fatal(leases, err)
 		}
 		a := &attempt{lease: &leases[0], asked: time.Now()}
-		e.leases.admit([]*attempt{a}, time.Now().Add(time.Minute))
+		e.leases.admit([]*attempt{a}, time.Now().Add(time.Minute), claimSize{})
 
 		if _, _, valid := e.leases.finish(a); !valid { // the handler has returned, and the slot is free
 			t.Fatal("the attempt was not running")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -10,7 +11,10 @@ import (
 func (c *claimer) wake(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, c.cfg.Poll+c.cfg.Lease)
 	defer cancel()
-	heard, err := c.store.Await(within, c.queues(), c.cfg.Poll)
+	heard, err := c.store.Await(within, c.leases.beginAwait(cancel), c.cfg.Poll)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return nil // the queues have changed: wait for the new ones
+	}
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (k *leaseKeeper) abandon(a *attempt) {
 }
 
 // releaseWaiting releases the jobs that wait for a slot. No other attempt starts from then on.
-func (k *leaseKeeper) releaseWaiting() { k.outcomes.releaseAll(k.leases.close()) }
+func (k *leaseKeeper) releaseWaiting() { k.outcomes.releaseAll(k.leases.close(), ErrStopping) }
 
 // stopRunning tells all running handlers to stop because the engine does.
 func (k *leaseKeeper) stopRunning() {

@@ -16,8 +16,8 @@ import (
 
 func (s *Server) mountJobs() {
 	operator := s.cfg.Operator
-	mount(s, api.GetJob, func(ctx context.Context, _ Caller, in *api.ByID) (holdfast.Job, error) {
-		return operator.Job(ctx, in.ID)
+	mount(s, api.GetJob, func(ctx context.Context, _ Caller, in *api.JobIn) (holdfast.Job, error) {
+		return s.waitForJob(ctx, in.ID, in.Wait, operator.Job)
 	})
 	mount(s, api.ListJobs, func(ctx context.Context, _ Caller, in *api.JobsIn) (out api.JobsOut, err error) {
 		out.Jobs, out.Cursor, err = operator.Jobs(ctx, in.Filter())

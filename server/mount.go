@@ -18,7 +18,7 @@ type mounted struct {
 	about, tag         string
 	status             int
 	in, out            any // pointers to zero values of the request and answer types
-	long               bool
+	long, waits        bool
 }
 
 // Operations describes the mounted routes. The OpenAPI document is written from them.
@@ -83,7 +83,7 @@ func mountRaw[In, Out any](s *Server, r api.Route[In, Out], do func(w http.Respo
 func mountedOf[In, Out any](r api.Route[In, Out]) mounted {
 	return mounted{
 		name: r.Name, method: r.Method, path: r.Path, scope: r.Scope, also: r.Also,
-		about: r.About, tag: r.Tag, status: statusOf[Out](r.Status), in: new(In), out: new(Out), long: r.Long,
+		about: r.About, tag: r.Tag, status: statusOf[Out](r.Status), in: new(In), out: new(Out), long: r.Long, waits: r.Waits,
 	}
 }
 
@@ -91,6 +91,8 @@ func mountedOf[In, Out any](r api.Route[In, Out]) mounted {
 func (s *Server) handle(prefix string, to mounted, do func(w http.ResponseWriter, r *http.Request, c Caller) error) {
 	s.routes = append(s.routes, to)
 	s.mux.HandleFunc(to.method+" "+prefix+to.path, func(w http.ResponseWriter, r *http.Request) {
+		to := to
+		to.long = to.long || to.waits && r.URL.Query().Has("wait")
 		caller, err := s.admit(w, r, to)
 		if err == nil && to.long {
 			ctx, over := s.untilKeyEnds(r.Context(), caller)

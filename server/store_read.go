@@ -22,11 +22,19 @@ func listing[T any](do func(ctx context.Context) ([]T, error)) func(context.Cont
 // mountInspector mounts the store routes that read jobs and groups.
 func (s *Server) mountInspector() {
 	db := s.cfg.Store
-	mountVerb(s, api.StoreJob, func(ctx context.Context, c Caller, in api.Which) (holdfast.Job, error) {
-		if err := s.mayTouch(ctx, c, in.ID, 0); err != nil {
-			return holdfast.Job{}, err
+	mount(s, api.StoreJob, func(ctx context.Context, c Caller, in *api.AsksJob) (out api.Exact[holdfast.Job], err error) {
+		id := in.Body.Value.ID
+		if err := s.mayTouch(ctx, c, id, 0); err != nil {
+			return out, err
 		}
-		return db.Job(ctx, in.ID)
+		out.Value, err = s.waitForJob(ctx, id, in.Wait, func(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+			job, err := db.Job(ctx, id)
+			if err == nil && !c.worksOn(job.Queue, job.Kind) { // it was edited while the caller waited
+				return holdfast.Job{}, noSuchJob(id)
+			}
+			return job, err
+		})
+		return out, err
 	})
 	mountVerb(s, api.StoreJobs, func(ctx context.Context, c Caller, in store.Filter) (api.Page[holdfast.Job], error) {
 		if c.isWorker() && !in.DeadLetters {

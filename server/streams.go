@@ -14,7 +14,7 @@ type streamClass int
 
 const (
 	eventStream streamClass = iota // events or changes: at most half of all
-	bulkStream                     // jobs in bulk: together with eventStream at most three quarters
+	bulkStream                     // jobs in bulk, or a wait for the end of a job: together with eventStream at most three quarters
 	waitStream                     // for work: the last quarter is reserved for workers that wait for jobs
 )
 
@@ -23,7 +23,7 @@ func streamOf(route string) streamClass {
 	switch route {
 	case api.AwaitWork.Name:
 		return waitStream
-	case api.EnqueueBulk.Name:
+	case api.EnqueueBulk.Name, api.GetJob.Name, api.StoreJob.Name:
 		return bulkStream
 	}
 	return eventStream

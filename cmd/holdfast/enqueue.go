@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,8 @@ type enqueueForm struct {
 	expireAt     string
 	ndjson       string
 	stopAtErrors bool
+	wait         bool
+	timeout      time.Duration
 }
 
 func enqueueCommand() *cobra.Command {
@@ -32,13 +35,21 @@ func enqueueCommand() *cobra.Command {
 		Long: `Enqueues one job. Its arguments are JSON: on the command line, in a file (@file), or on standard input (-). The command returns when the job is durable.
 
 With --ndjson it enqueues many jobs from a file (- for standard input). Each line is a draft in JSON: {"kind": "mail", "args": {...}, "delay": "10m"}.
-Drafts are enqueued 100 at a time, each batch in one transaction. Invalid lines are reported and skipped; --stop-on-error stops at the first.`,
+Drafts are enqueued 100 at a time, each batch in one transaction. Invalid lines are reported and skipped; --stop-on-error stops at the first.
+
+With --wait it waits until the job has ended and prints its result, as 'holdfast wait' does. The id of the job is then printed on standard error.
+
+With --wait: ` + waitExitCodes,
 		Example: `  holdfast enqueue mail --args '{"to": "ada@example.com"}' --delay 10m
   holdfast enqueue http --args '{"method": "POST", "url": "https://example.com/hook", "json": {"n": 1}}' --idempotency-key order-17
+  holdfast enqueue report --args '{"month": "2026-05"}' --wait --timeout 5m
   holdfast enqueue --ndjson drafts.ndjson`,
 		Args: func(c *cobra.Command, args []string) error {
 			if (form.ndjson == "") != (len(args) == 1) || len(args) > 1 {
 				return usage(c, fmt.Errorf("expected a KIND, or --ndjson FILE"))
+			}
+			if form.wait && form.ndjson != "" || form.timeout != 0 && !form.wait {
+				return usage(c, fmt.Errorf("--wait waits for one job, and --timeout needs --wait"))
 			}
 			return nil
 		},
@@ -51,7 +62,7 @@ Drafts are enqueued 100 at a time, each batch in one transaction. Invalid lines 
 			if err != nil {
 				return err
 			}
-			return withTarget(c, func(ctx context.Context, t *target) error { return enqueueOne(ctx, c, t.jobs, draft) })
+			return withTarget(c, func(ctx context.Context, t *target) error { return enqueueOne(ctx, c, t, draft, form) })
 		},
 	}
 	form.flags(c)
@@ -80,6 +91,8 @@ func (f *enqueueForm) flags(c *cobra.Command) {
 	flags.BoolVar(&d.UniqueDone, "unique-done", false, "with --unique-key: also return a complete job with that key instead of a new one")
 	flags.StringVar(&d.IdempotencyKey, "idempotency-key", "", "enqueueing again with the same key and draft returns the first job")
 	flags.StringVar(&f.ndjson, "ndjson", "", "enqueue every line of this file; - for standard input")
+	flags.BoolVar(&f.wait, "wait", false, "wait until the job has ended, and print its result")
+	addTimeoutFlag(c, &f.timeout)
 	flags.BoolVar(&f.stopAtErrors, "stop-on-error", false, "with --ndjson: stop at the first invalid line")
 }
 
@@ -147,12 +160,16 @@ type receipt struct {
 	Existing bool        `json:"existing,omitempty"`
 }
 
-func enqueueOne(ctx context.Context, c *cobra.Command, to holdfast.Enqueuer, d holdfast.Draft) error {
-	receipts, err := to.Enqueue(ctx, []holdfast.Draft{d})
+func enqueueOne(ctx context.Context, c *cobra.Command, to *target, d holdfast.Draft, form enqueueForm) error {
+	receipts, err := to.jobs.Enqueue(ctx, []holdfast.Draft{d})
 	if err != nil {
 		return err
 	}
 	r := receipts[0]
+	if form.wait {
+		fmt.Fprintf(c.ErrOrStderr(), "enqueued %s\n", r.ID)
+		return waitForJob(ctx, c, to.operator, r.ID, form.timeout)
+	}
 	return show(c, receipt{ID: r.ID, Existing: r.Existing}, func(out io.Writer) {
 		if r.Existing {
 			fmt.Fprintf(out, "already exists: %s\n", r.ID)

@@ -21,7 +21,10 @@ import (
 // makeEngine creates the engine that performs duties, decides about the outcomes that remote workers report, and runs the built-in kinds.
 func (s *serverProcess) makeEngine() (err error) {
 	cfg := s.engineConfig()
-	cfg.Name, cfg.Queues, cfg.Slots, cfg.OwnerSlots = "server", s.set.List("queues"), s.set.Int("workers"), s.set.Int("owner-workers")
+	cfg.Name, cfg.Slots, cfg.OwnerSlots = "server", s.set.Int("workers"), s.set.Int("owner-workers")
+	if cfg.Queues, cfg.QueueSlots, err = queuesAndSlots(s.set.List("queues")); err != nil {
+		return err
+	}
 	cfg.Timeout, cfg.Middleware, cfg.Log = s.set.Duration("timeout"), s.instruments.middleware(), s.log
 	if s.set.Text("exec-config") != "" && !s.set.IsSet("workers") {
 		cfg.Slots = 10 // programs cost more than HTTP calls
@@ -34,6 +37,25 @@ func (s *serverProcess) makeEngine() (err error) {
 		return nil
 	}
 	return s.registerKinds()
+}
+
+// queuesAndSlots parses the setting queues: names, each with its slots if it has some (mail=5).
+func queuesAndSlots(list []string) (queues []string, slots map[string]int, err error) {
+	slots = make(map[string]int)
+	for _, text := range list {
+		queue, number, limited := strings.Cut(text, "=")
+		queue = strings.TrimSpace(queue)
+		queues = append(queues, queue)
+		if !limited {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil || n < 1 {
+			return nil, nil, &usageError{fmt.Errorf("--queues: %.60q: give a positive number of slots, such as mail=5", text)}
+		}
+		slots[queue] = n
+	}
+	return queues, slots, nil
 }
 
 // engineConfig returns the configuration that both engines of a server share. It must be the same, because either may reclaim the jobs of a lost worker or

@@ -40,7 +40,7 @@ directory, which 'holdfast serve' creates.
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
 		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), migrateCommand(), backupCommand(), restoreCommand(),
-		stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
+		waitCommand(), stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
 	)
 	root.AddCommand(chaosCommands()...)
 	addCompletions(root)

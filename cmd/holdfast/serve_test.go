@@ -195,7 +195,7 @@ func TestAServerForOtherMachinesNeedsKeys(t *testing.T) {
 			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, stderr)
 		}
 	}
-	for _, refused := range [][]string{{"--server", "http://x"}, {"--lease", "1y"}, {"--workers", "-1"}, {"--http-allow", "10.0.0.0/99"}, {"--http-ports", "70000"}, {"--policy", dir + "/none"}, {"--demo"}, {"--auth", "maybe"}} {
+	for _, refused := range [][]string{{"--server", "http://x"}, {"--lease", "1y"}, {"--workers", "-1"}, {"--queues", "mail=0"}, {"--queues", "mail=five"}, {"--queues", "*=5"}, {"--queues", "mail=5", "--workers", "2"}, {"--http-allow", "10.0.0.0/99"}, {"--http-ports", "70000"}, {"--policy", dir + "/none"}, {"--demo"}, {"--auth", "maybe"}} {
 		code, out, stderr := command(t, append([]string{"serve", "--store", address, "--listen", "127.0.0.1:0"}, refused...)...)
 		if code != exitUsage || out != "" || stderr == "" {
 			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, stderr)

@@ -12,7 +12,7 @@ import (
 // MostLeases is the maximum number of jobs in one claim, and of settlements, notes or outcomes in one call.
 const MostLeases = 10_000
 
-// MostWait is the longest time that one call waits for work.
+// MostWait is the longest time that one call waits for work, or for the end of a job.
 const MostWait = 30 * time.Second
 
 // WorkLimit is the maximum body size, in bytes, of calls that carry jobs or results.

@@ -57,6 +57,12 @@ func SelectionOf(f store.Filter) Selection {
 	}
 }
 
+// JobIn is the request for a job.
+type JobIn struct {
+	ByID
+	Wait time.Duration `query:"wait" doc:"Wait until the job has ended, at most this long and at most 30s. The answer is then the job as it is."`
+}
+
 // JobsIn is the request for a list of jobs.
 type JobsIn struct {
 	Selection
@@ -172,7 +178,7 @@ type StuckOut struct {
 
 // The routes of jobs.
 var (
-	GetJob       = Route[ByID, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: apikey.Viewer, Tag: "jobs", About: "Get a job. The ETag of the answer is for If-Match when the job is edited. Errors: not_found (no such job), purged (retention deleted it)."}
+	GetJob       = Route[JobIn, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: apikey.Viewer, Tag: "jobs", Waits: true, About: "Get a job. The ETag of the answer is for If-Match when the job is edited. With wait, the answer comes when the job has ended, or when the time is over: look at its state. Errors: not_found (no such job), purged (retention deleted it)."}
 	ListJobs     = Route[JobsIn, JobsOut]{Name: "list-jobs", Method: "GET", Path: "/jobs", Scope: apikey.Viewer, Tag: "jobs", About: "List jobs. Newest first."}
 	GetStory     = Route[ByID, StoryOut]{Name: "get-story", Method: "GET", Path: "/jobs/{id}/story", Scope: apikey.Viewer, Tag: "jobs", About: "Get the story of a job. Its history as people read it: every transition once, in order. Errors: not_found (no such job), purged (retention deleted it)."}
 	ExplainJob   = Route[ByID, ops.Explanation]{Name: "explain-job", Method: "GET", Path: "/jobs/{id}/explain", Scope: apikey.Viewer, Tag: "jobs", About: "Explain why a job is not running. Returns every reason and what can be done about it. Errors: not_found (no such job), purged (retention deleted it)."}

@@ -24,6 +24,7 @@ type Route[In, Out any] struct {
 	Status int          // status of success; 200 when zero, 204 when Out is Nothing
 	Limit  int64        // maximum body size in bytes; DefaultLimit when zero
 	Long   bool         // it waits or streams: it has no deadline and does not count as a running request
+	Waits  bool         // it is long if the query has the parameter wait
 }
 
 // An Operation describes a Route whose types are not known at compile time.

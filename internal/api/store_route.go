@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/store"
@@ -8,6 +10,12 @@ import (
 
 // Asks is the request of a store route: the JSON of In, byte for byte.
 type Asks[In any] struct{ Body Exact[In] }
+
+// AsksJob is the request for a job as a store returns it.
+type AsksJob struct {
+	Wait time.Duration `query:"wait" doc:"Wait until the job has ended, at most this long and at most 30s."`
+	Body Exact[Which]
+}
 
 // storeRoute makes the route of a store method. These routes are for engines and other Go programs that use a store through a server; there is one for each
 // method of a store. Other clients find what they need in the other sections.
@@ -91,7 +99,7 @@ var (
 
 // The store routes that only read.
 var (
-	StoreJob            = storeRoute[Which, holdfast.Job]("job", apikey.Viewer, apikey.Worker, "Get a job. Its JSON is returned byte for byte.")
+	StoreJob            = Route[AsksJob, Exact[holdfast.Job]]{Name: "store-job", Method: "POST", Path: "/store/job", Scope: apikey.Viewer, Also: apikey.Worker, Tag: "store", Limit: WorkLimit, Waits: true, About: "Get a job. Its JSON is returned byte for byte. With wait, the answer comes when the job has ended, or when the time is over."}
 	StoreJobs           = storeRoute[store.Filter, Page[holdfast.Job]]("jobs", apikey.Viewer, apikey.Worker, "List jobs. Newest first.")
 	StoreHistory        = storeRoute[Which, store.History]("history", apikey.Viewer, "", "Get the history of a job.")
 	StoreAhead          = storeRoute[Which, Counted]("ahead", apikey.Viewer, "", "Count the jobs that are claimed before a job.")

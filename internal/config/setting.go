@@ -83,7 +83,7 @@ var Settings = []Setting{
 	{Name: "workers", Form: Count, Default: "64", Also: []Alias{{Env: "WORKER_CONCURRENCY"}}, Chapter: Working, About: "Maximum number of jobs of the built-in kinds that run at once. The default is 10 if --exec-config is set."},
 	{Name: "owner-workers", Form: Count, Default: "8", Chapter: Working, About: "Maximum number of these jobs for one owner, so that slow calls of one owner do not delay others. Jobs without an owner count as one owner. 0: no limit."},
 	{Name: "queues", Form: List, Default: "*", Chapter: Working,
-		About: "Queues from which the built-in workers claim jobs of kinds http and exec; * for all. Kind exec requires --exec-config."},
+		About: "Queues from which the built-in workers claim jobs of kinds http and exec; * for all. NAME=N runs at most N jobs of that queue at once, such as mail=5. Kind exec requires --exec-config."},
 	{Name: "lease", Form: Span, Default: "30s", Also: []Alias{{"WORKER_LEASE_TTL_SEC", time.Second}}, Chapter: Working, About: "Lease duration. A job whose worker stops renewing is reclaimed after this time."},
 	{Name: "timeout", Form: Span, Default: "10m", Also: []Alias{{"GATEWAY_TIMEOUT_MS", time.Millisecond}}, Chapter: Working, About: "Time limit of an attempt, unless the job sets its own."},
 	{Name: "exec-config", Form: Text, Chapter: Working, About: "JSON file that lists the programs that jobs of kind exec may run. Without it, kind exec is not available."},

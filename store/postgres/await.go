@@ -134,6 +134,11 @@ func (h *hub) removeWaiter(w *waiter) {
 	delete(h.waiters, w)
 }
 
+// EndHint returns a channel that has a value when the job may have ended in this process; holdfast.Wait uses it. The caller must call stop, once.
+func (s *Store) EndHint(id holdfast.ID) (ended <-chan struct{}, stop func()) {
+	return s.ends.EndHint(id)
+}
+
 // Await returns when there may be work in the queues (in any, if none is named) or a cancel request, or when patience has passed. It may return
 // without a reason.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (store.Wake, error) {

@@ -33,6 +33,7 @@ func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfas
 	if err != nil {
 		return "", err
 	}
+	s.ends.Ended(i.Job)
 	if state == holdfast.Processing {
 		s.hub.wake(nil, true)
 	}

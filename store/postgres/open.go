@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/endhint"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
@@ -53,6 +54,7 @@ type Store struct {
 	renews    *pgxpool.Pool // for renewals only: a full work pool must not cost a worker its leases
 	coalescer coalescer
 	size      sizeLimit
+	ends      endhint.Hints
 	shards    shards
 	pooling   pooling
 

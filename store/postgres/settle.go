@@ -67,6 +67,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 	if err != nil {
 		return nil, err
 	}
+	s.ends.Settled(settlements)
 	s.planner.noteJobs(back...)
 	s.announce(&to)
 	return answers, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -34,6 +35,11 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	case <-s.waker.closed:
 		return store.Wake{}, errClosed
 	}
+}
+
+// EndHint returns a channel that has a value when the job may have ended in this process; holdfast.Wait uses it. The caller must call stop, once.
+func (s *Store) EndHint(id holdfast.ID) (ended <-chan struct{}, stop func()) {
+	return s.ends.EndHint(id)
 }
 
 // A wakeup says which waiters a committed call concerns.

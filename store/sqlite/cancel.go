@@ -30,6 +30,7 @@ func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfas
 	if err != nil {
 		return "", err
 	}
+	s.ends.Ended(i.Job)
 	return state, nil
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/endhint"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 )
 
@@ -59,6 +60,7 @@ type Store struct {
 
 	planner *claimPlanner
 	space   *diskSpace
+	ends    endhint.Hints
 
 	advanceMu     sync.Mutex
 	advanceCursor holdfast.ID // the last flagged group that AdvanceGroups has read; zero when the next step begins at the first

@@ -33,6 +33,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 	if err != nil {
 		return nil, err
 	}
+	s.ends.Settled(settlements)
 	return answers, nil
 }
 

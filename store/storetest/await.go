@@ -47,6 +47,24 @@ func (s *scene) expectWork(when string, act func()) {
 	}
 }
 
+// waitFor waits for the end of a job on one handle while act ends it.
+func (s *scene) waitFor(on store.Store, id holdfast.ID, act func()) holdfast.Job {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	var job holdfast.Job
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		job, err = holdfast.WaitJob(ctx, on, id)
+	}()
+	act()
+	<-done
+	s.must(err)
+	return job
+}
+
 var awaitLaws = []law{
 	{"new work wakes a waiting worker", func(s *scene) {
 		s.expectWork("an enqueue", func() { s.enqueue() })
@@ -111,6 +129,42 @@ var awaitLaws = []law{
 			}
 		case <-time.After(patience):
 			s.Fatal("Await continued after its context had ended")
+		}
+	}},
+	{"a caller that waits for a job learns of its end, however it ends", func(s *scene) {
+		for state, end := range map[holdfast.State]func(l store.Lease){
+			holdfast.Complete:  func(l store.Lease) { s.settle(completes(l)) },
+			holdfast.Failed:    func(l store.Lease) { s.settle(fails(l, "BROKEN")) },
+			holdfast.Cancelled: func(l store.Lease) { s.cancel(l.ID); s.settle(releases(l, store.ChargeRelease, 0)) },
+		} {
+			lease := s.start()
+			got := s.waitFor(s.Store, lease.ID, func() { end(lease) })
+			same(s, "state", got.State, state)
+		}
+		id := s.enqueue()
+		same(s, "state of a queued job that is cancelled", s.waitFor(s.Store, id, func() { s.cancel(id) }).State, holdfast.Cancelled)
+		lease := s.start()
+		same(s, "state through another handle", s.waitFor(s.Reopen(), lease.ID, func() { s.settle(completes(lease)) }).State, holdfast.Complete)
+	}},
+	{"a wait for a job that has ended returns at once, and one for an unknown job is refused", func(s *scene) {
+		lease := s.start()
+		s.settle(completes(lease))
+		job, err := holdfast.WaitJob(s.ctx, s.Store, lease.ID)
+		s.must(err)
+		same(s, "state", job.State, holdfast.Complete)
+		_, err = holdfast.WaitJob(s.ctx, s.Store, holdfast.NewID())
+		s.expectError(err, holdfast.ErrNotFound)
+	}},
+	{"a wait for a job ends with its context, and returns the job as it is", func(s *scene) {
+		id := s.enqueue()
+		ctx, cancel := context.WithCancel(s.ctx)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		job, err := holdfast.WaitJob(ctx, s.Store, id)
+		if !errors.Is(err, context.Canceled) {
+			s.Fatalf("got %v, want the context's own error", err)
+		}
+		if job.ID != id && !job.ID.IsZero() {
+			s.Fatalf("got job %s, want %s", job.ID, id)
 		}
 	}},
 	{"many workers can wait, and each is woken", func(s *scene) {
