@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -288,4 +290,53 @@ func TestAJobThatATestMadeIsCompletedNowhere(t *testing.T) {
 	if err := job.CompleteIn(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestAHandlerOfChunksCompletesItsJobsInOneTransaction(t *testing.T) {
+	withLedger(t, func(s *ledger) {
+		c := &chunks{}
+		calls := 0
+		c.work = func(ctx context.Context, jobs []*engine.Job[Numbered]) []error {
+			calls++
+			tx, err := s.db.Begin()
+			if err != nil {
+				return slices.Repeat([]error{err}, len(jobs))
+			}
+			defer tx.Rollback()
+			errs := make([]error, len(jobs))
+			for i, job := range jobs {
+				if calls == 1 && job.Args.N == 2 {
+					errs[i] = errFailed
+					continue
+				}
+				if _, err := tx.Exec("INSERT INTO ledger (job) VALUES (?)", job.ID.String()); err != nil {
+					t.Error(err)
+				}
+				job.Result(job.Args.N)
+				if err := job.CompleteIn(ctx, tx); err != nil {
+					t.Error(err)
+				}
+				if err := job.Progress(ctx, 1, "too late"); !errors.Is(err, holdfast.ErrInvalid) {
+					t.Errorf("progress after CompleteIn: %v", err)
+				}
+			}
+			if calls == 2 {
+				return errs // the transaction is rolled back
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+			return errs
+		}
+		s.startWorker(engine.Config{Slots: 3}, c.handle(engine.ChunkOptions{}))
+		ids := s.enqueueNumbered(3)
+		for i, id := range ids {
+			job := s.waitForState(id, holdfast.Complete)
+			expect(s.harness, "result", string(job.Result), strconv.Itoa(i))
+			expect(s.harness, "completed attempts kept as late", s.late(id), 0)
+		}
+		s.expectRows(3)
+		expect(s.harness, "failures of the job that returned an error, and whose transaction was rolled back then", s.job(ids[2]).Failures, 2)
+		expect(s.harness, "failures of another job", s.job(ids[0]).Failures, 0)
+	})
 }
