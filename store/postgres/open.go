@@ -121,7 +121,10 @@ func (c *Config) pool(ctx context.Context) (pool, *pgxpool.Config, error) {
 	case c.DB != nil:
 		shared := &sqlPool{db: c.DB}
 		config, err := shared.poolConfig(ctx)
-		return shared, config, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return shared, config, nil
 	}
 	config, err := c.parse()
 	return nil, config, err
