@@ -162,6 +162,7 @@ func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 	if err := s.bank.Charge(ctx, job.ID.String(), job.Args.Cents); err != nil {
 		return err
 	}
+	// README start charge
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE id = ?", job.Args.Order); err != nil {
 			return err
@@ -171,6 +172,7 @@ func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 		}
 		return job.CompleteIn(ctx, tx)
 	})
+	// README end
 }
 
 // ship marks an order as shipped.

@@ -14,7 +14,7 @@ import (
 //	```go
 //
 // The block must equal the text of that file between a line "// README start" and a line "// README end", or the
-// whole file where there are no such lines.
+// whole file where there are no such lines. For examples/welcome/main.go#charge the first line is "// README start charge".
 var example = regexp.MustCompile("(?sm)^<!-- example: (\\S+) -->\n+```[a-z]*\n(.*?)\n```$")
 
 var anyMarker = regexp.MustCompile(`(?m)^<!-- example: (\S+) -->`)
@@ -36,12 +36,13 @@ func outdated(s source, read func(string) (string, error)) (bad []violation) {
 	for _, at := range blocks {
 		name, shown := s.text[at[2]:at[3]], s.text[at[4]:at[5]]
 		line := 1 + strings.Count(s.text[:at[0]], "\n")
-		text, err := read(name)
+		file, part, _ := strings.Cut(name, "#")
+		text, err := read(file)
 		if err != nil {
 			bad = append(bad, s.violation(line, "the example %s cannot be read: %v", name, err))
 			continue
 		}
-		if want := excerpt(text); strings.TrimSpace(shown) != want {
+		if want := excerpt(text, part); strings.TrimSpace(shown) != want {
 			bad = append(bad, s.violation(line, "the code differs from %s: copy this into the block:\n%s", name, want))
 		}
 	}
@@ -49,8 +50,8 @@ func outdated(s source, read func(string) (string, error)) (bad []violation) {
 }
 
 // excerpt returns the marked part without its indentation.
-func excerpt(text string) string {
-	_, after, found := strings.Cut(text, "// README start\n")
+func excerpt(text, part string) string {
+	_, after, found := strings.Cut(text, strings.TrimSpace("// README start "+part)+"\n")
 	if found {
 		text, _, _ = strings.Cut(after, "// README end")
 	}
