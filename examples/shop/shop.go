@@ -88,7 +88,7 @@ func OpenShop(ctx context.Context, file string, bank Bank) (*Shop, error) {
 	return shop, nil
 }
 
-// README start
+// README start worker
 
 // makeWorker says once what every part needs to know: codes, dependencies, schedules, subscriptions.
 func (s *Shop) makeWorker() error {
@@ -162,6 +162,7 @@ func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 	if err := s.bank.Charge(ctx, job.ID.String(), job.Args.Cents); err != nil {
 		return err
 	}
+	// README start paid
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE id = ?", job.Args.Order); err != nil {
 			return err
@@ -171,6 +172,7 @@ func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 		}
 		return job.CompleteIn(ctx, tx)
 	})
+	// README end
 }
 
 // ship marks an order as shipped.

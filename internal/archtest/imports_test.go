@@ -31,7 +31,7 @@ var importRules = []importRule{
 	{"internal/probe", "-", "", "database/sql log log/slog", "a health check over HTTP, separate so that the engine does not import net/http"},
 	{"internal/check", "-", "", "os net net/http database/sql log log/slog", "validates values: every package may use it"},
 	{"store", "", "", "os net net/http database/sql log log/slog", "the contract of stores: it names no database"},
-	{"store/anystore", "store/sqlite store/postgres", "", "", "opens a store by its address"},
+	{"store/anystore", "store/sqlite store/postgres store/internal/sqltext", "", "", "opens a store by its address, and knows the newest schema"},
 	{"store/internal/sqltext", "", "", "net/http database/sql log log/slog", "SQL texts, and helpers that both databases share"},
 	{"store/internal/lane", "", "", "os net net/http database/sql log log/slog", "the claim order and the effect of holds are the same on every database"},
 	{"store/internal/rule", "", "", "os net net/http database/sql log log/slog", "what an operator may do and the text of a refusal are the same on every database"},

@@ -87,6 +87,10 @@ func TestAnExampleThatDiffersFromItsPageIsFound(t *testing.T) {
 	page := func(code string) source {
 		return source{path: "README.md", text: "# x\n<!-- example: a.go -->\n```go\n" + code + "\n```\n"}
 	}
+	outdated := func(s source, read func(string) (string, error)) []violation {
+		_, bad := synced(s, read)
+		return bad
+	}
 	if bad := outdated(page("if true {\n\trun()\n}"), file); len(bad) != 0 {
 		t.Errorf("equal code was reported as different: %v", bad)
 	}
@@ -95,5 +99,21 @@ func TestAnExampleThatDiffersFromItsPageIsFound(t *testing.T) {
 	}
 	if bad := outdated(page("run()"), func(string) (string, error) { return "", errors.New("no such file") }); len(bad) != 1 {
 		t.Errorf("a missing example was not found: %v", bad)
+	}
+	if text, _ := synced(page("walk()"), file); text != page("if true {\n\trun()\n}").text {
+		t.Errorf("the page was not updated:\n%s", text)
+	}
+	part := source{path: "docs/x.md", text: "<!-- example: a.go two -->\n```go\nb()\n```\n```go\nloose()\n```\n"}
+	parts := func(string) (string, error) {
+		return "// README start one\na()\n// README end\n// README start two\nb()\n// README end\n", nil
+	}
+	if bad := outdated(part, parts); len(bad) != 0 {
+		t.Errorf("a part of a file: %v", bad)
+	}
+	if bad := outdated(part, file); len(bad) != 1 {
+		t.Errorf("a missing part was not found: %v", bad)
+	}
+	if bad := looseCode(part); len(bad) != 1 || bad[0].line != 5 {
+		t.Errorf("code without a file: %v", bad)
 	}
 }

@@ -1,4 +1,4 @@
-// Package probe checks the health of a service over HTTP. It is separate so that package engine does not import net/http; applications pass it to an engine:
+// Package probe checks the health of a service over HTTP. It is separate so that package engine does not import net/http; the server passes it to its engine:
 //
 //	engine.Config{ProbeURL: probe.URL}
 package probe
