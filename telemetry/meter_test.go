@@ -40,22 +40,25 @@ func prometheusSeries(t *testing.T, m prometheus.Collector) series {
 			for _, l := range one.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			switch family.GetType() {
-			case dto.MetricType_COUNTER:
-				all.add(family.GetName(), labels, one.GetCounter().GetValue())
-			case dto.MetricType_GAUGE:
-				all.add(family.GetName(), labels, one.GetGauge().GetValue())
-			case dto.MetricType_HISTOGRAM:
-				h := one.GetHistogram()
-				values := []float64{float64(h.GetSampleCount()), h.GetSampleSum()}
-				for _, bucket := range h.GetBucket() {
-					values = append(values, bucket.GetUpperBound(), float64(bucket.GetCumulativeCount()))
-				}
-				all.add(family.GetName(), labels, values...)
-			}
+			all.add(family.GetName(), labels, valuesOf(family.GetType(), one)...)
 		}
 	}
 	return all
+}
+
+func valuesOf(form dto.MetricType, one *dto.Metric) []float64 {
+	switch form {
+	case dto.MetricType_COUNTER:
+		return []float64{one.GetCounter().GetValue()}
+	case dto.MetricType_GAUGE:
+		return []float64{one.GetGauge().GetValue()}
+	}
+	h := one.GetHistogram()
+	values := []float64{float64(h.GetSampleCount()), h.GetSampleSum()}
+	for _, bucket := range h.GetBucket() {
+		values = append(values, bucket.GetUpperBound(), float64(bucket.GetCumulativeCount()))
+	}
+	return values
 }
 
 // openTelemetrySeries reads what an exporter of OpenTelemetry for Prometheus would: names with underscores, a suffix for the unit, and _total for counters.
@@ -75,33 +78,38 @@ func openTelemetrySeries(t *testing.T, r *run) series {
 			if m.Description == "" || strings.Count(m.Name, ".") == 0 {
 				t.Errorf("%s: description %q", m.Name, m.Description)
 			}
-			switch data := m.Data.(type) {
-			case metricdata.Sum[float64]:
-				if !data.IsMonotonic || data.Temporality != metricdata.CumulativeTemporality {
-					t.Errorf("%s is not a counter", m.Name)
-				}
-				for _, p := range data.DataPoints {
-					all.add(name+"_total", labelsOf(p.Attributes), p.Value)
-				}
-			case metricdata.Gauge[float64]:
-				for _, p := range data.DataPoints {
-					all.add(name, labelsOf(p.Attributes), p.Value)
-				}
-			case metricdata.Histogram[float64]:
-				for _, p := range data.DataPoints {
-					values, below := []float64{float64(p.Count), p.Sum}, uint64(0)
-					for i, bound := range p.Bounds {
-						below += p.BucketCounts[i]
-						values = append(values, bound, float64(below))
-					}
-					all.add(name, labelsOf(p.Attributes), values...)
-				}
-			default:
-				t.Errorf("%s is of type %T", m.Name, data)
-			}
+			all.addInstrument(t, name, m)
 		}
 	}
 	return all
+}
+
+func (s series) addInstrument(t *testing.T, name string, m metricdata.Metrics) {
+	t.Helper()
+	switch data := m.Data.(type) {
+	case metricdata.Sum[float64]:
+		if !data.IsMonotonic || data.Temporality != metricdata.CumulativeTemporality {
+			t.Errorf("%s is not a counter", m.Name)
+		}
+		for _, p := range data.DataPoints {
+			s.add(name+"_total", labelsOf(p.Attributes), p.Value)
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			s.add(name, labelsOf(p.Attributes), p.Value)
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			values, below := []float64{float64(p.Count), p.Sum}, uint64(0)
+			for i, bound := range p.Bounds {
+				below += p.BucketCounts[i]
+				values = append(values, bound, float64(below))
+			}
+			s.add(name, labelsOf(p.Attributes), values...)
+		}
+	default:
+		t.Errorf("%s is of type %T", m.Name, data)
+	}
 }
 
 func labelsOf(set attribute.Set) map[string]string {
