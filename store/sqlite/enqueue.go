@@ -23,8 +23,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 	var receipts []holdfast.Receipt
 	submit := s.writer.writeShared
-	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 }) {
-		submit = s.writer.write // a draft that waits for members reads rows that other calls may have added
+	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 || d.Step != "" }) {
+		submit = s.writer.write // a draft that waits for members, or has a name, reads rows that other calls may have added
 	}
 	err = submit(ctx, func(t *tx) (err error) {
 		receipts, err = enqueue(t, t.now, prepared)
@@ -190,6 +190,9 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
 		_, err = e.add("later_add", due, d.ID)
+	}
+	if err == nil && d.Step != "" {
+		_, err = e.add("step_add", &d.Group, &d.Step, &d.ID)
 	}
 	if err == nil && expire != nil {
 		_, err = e.add("expiry_add", expire, d.ID)

@@ -56,6 +56,10 @@ func Digest(d holdfast.Draft) [32]byte {
 	if d.AfterAll {
 		w.text("after all")
 	}
+	if d.Step != "" {
+		w.text("step")
+		w.text(d.Step)
+	}
 	return [32]byte(w.Sum(nil))
 }
 
