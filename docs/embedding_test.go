@@ -58,7 +58,7 @@ func total(ctx context.Context, jobs holdfast.JobReader, id holdfast.ID) (Total,
 	if errors.As(err, &failed) {
 		return Total{}, fmt.Errorf("the order cannot be charged: %s", failed.Message)
 	}
-	return total, err // ctx's error: the job goes on, and can be waited for again
+	return total, err // ctx's error: the job continues, and can be waited for again
 }
 
 // README end
@@ -104,5 +104,5 @@ func who(r *http.Request) (console.Visitor, error) {
 func Example_console() {
 	pages, err := console.New(console.Config{Who: who, Prefix: "/ops/jobs"})
 	must(err)
-	must(pages.Close())
+	pages.Close()
 }

@@ -80,7 +80,7 @@ var tour = []step{
 	{"note", "", `{"notes": [{"batch": "$batch", "job": "$first", "token": 1, "progress": {"percent": 50, "note": "half of the pages"}, "checkpoint": {"page": 7}}]}`, ""},
 	{"list-stuck", "", "", ""},
 	{"process-stuck", "", `{"reason": "a machine was lost"}`, ""},
-	{"report", "", `{"outcomes": [{"batch": "$batch", "job": "$first", "token": 1, "outcome": "failed", "message": "the gateway is away", "http_status": 503, "permanent": true, "took": "1.5s"}]}`, ""},
+	{"report", "", `{"outcomes": [{"batch": "$batch", "job": "$first", "token": 1, "outcome": "failed", "message": "the gateway is unavailable", "http_status": 503, "permanent": true, "took": "1.5s"}]}`, ""},
 	{"settle", "", `{"settlements": [{"batch": "$batch", "job": "$second", "token": 1, "to": "complete", "took": "2s", "result": {"pages": 7}, "queue": "mails"}]}`, ""},
 	{"claim", "", `{"worker": "w1", "queues": ["letters"], "lease": "30s"}`, "batch=leases.0.batch"},
 	{"report", "", `{"outcomes": [{"batch": "$batch", "job": "$dan", "token": 1, "outcome": "failed", "message": "no such mailbox", "code": "NOT_FOUND"}]}`, ""},
