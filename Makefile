@@ -35,7 +35,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert test soak steps lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert tag release test soak steps lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,18 +57,22 @@ STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' 
 	'vulncheck: $(MAKE) --no-print-directory vulncheck' \
 	'bench: cd bench && $(GO) test . && cd measure && $(GO) test .'
 TIMEOUT  = 25m
+# The major versions of PostgreSQL on which `make soak` runs the tests of store/postgres; internal/pgtest/with gets their programs.
+VERSIONS = 14 15 16 17 18
 
 test: postgres programs compiler ## run all checks: style, static analysis, tests on SQLite and PostgreSQL, race detector, some seconds of chaos; about 20 minutes
 	@$(MAKE) --no-print-directory steps
 
 steps:
-	@$(GO) run ./internal/steps -at 2 $(STEPS)
+	@$(GO) run ./internal/steps -at 2 $(STEPS) $(MORE)
 
-soak: postgres programs compiler ## run the tests of `make test` with larger counts, and all tests of store/postgres under the race detector; print what that adds
+soak: postgres programs compiler ## run the tests of `make test` with larger counts, and those of store/postgres on PostgreSQL 14 to 18 and under the race detector; print what that adds
 	@echo "make soak runs make test with these counts:"
 	@grep -rhoE 'soak\.Pick\("[^"]*", [0-9_]+, [0-9_]+\)' --include='*.go' . | sed -E 's/soak\.Pick\("([^"]*)", ([0-9_]+), ([0-9_]+)\)/  \1: \3 instead of \2/' | sort
 	@echo "  under the race detector: all tests of store/postgres instead of those in which goroutines meet"
-	@TEST_SOAK=1 $(MAKE) --no-print-directory steps TIMEOUT=90m RACE='$(RACE) ./store/postgres/...' RACING=
+	@echo "  on PostgreSQL $(VERSIONS): all tests of store/postgres and store/anystore, with the counts of make test"
+	@TEST_SOAK=1 $(MAKE) --no-print-directory steps TIMEOUT=90m RACE='$(RACE) ./store/postgres/...' RACING= \
+		MORE="$(foreach version,$(VERSIONS),'PostgreSQL $(version): TEST_SOAK= $(GO) run ./internal/pgtest/with $(version) $(GO) test -timeout 90m ./store/postgres ./store/anystore')"
 
 lint: ## run gofmt, go vet and staticcheck
 	@unformatted="$$(gofmt -l . )"; if [ -n "$$unformatted" ]; then \
@@ -127,6 +131,15 @@ mutants: postgres ## apply known defects one at a time, and check that the tests
 
 powerloss: ## simulate a power loss at 200 moments and check for lost jobs
 	$(GO) run -C cmd ./internal/chaos/powerloss
+
+tag: ## make the release commit of VERSION=v0.1.0 and its tags; docs/releasing.md has the steps of a release
+	@$(RELEASE) tag $(VERSION)
+
+release: ## build the files of the release that is checked out, into the folder dist
+	@$(RELEASE) build
+
+# All releases are built by one version of Go, so that the same commit gives the same files.
+RELEASE  = GOTOOLCHAIN=$(shell sed -n 's/^const toolchain = "\(.*\)"/\1/p' internal/release/main.go) $(GO) run ./internal/release
 
 # Finds the PostgreSQL programs that the tests start, or installs them, or prints what is missing.
 postgres:

@@ -1,37 +1,41 @@
 package telemetry_test
 
 import (
-	"net/http"
+	"context"
+	"os"
 
-	"github.com/prometheus/client_golang/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/telemetry"
-	"github.com/holdfastdev/holdfast/worker"
 )
 
-func Example() {
-	var jobs store.Store
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
-	var enqueuer holdfast.Enqueuer
-	// README start
-	tracing := telemetry.NewTracing(nil) // by the process's OpenTelemetry provider
-	w, err := worker.New(jobs, worker.Config{Engine: engine.Config{
-		Middleware: []func(engine.Handler) engine.Handler{tracing.Middleware()}, // a span for each attempt
-	}})
+// A program that sends its metrics with OpenTelemetry gives its MeterProvider.
+func ExampleConfig() {
+	ctx := context.Background()
+	path, err := os.MkdirTemp("", "holdfast-")
 	must(err)
-	enqueuer = tracing.Enqueuer(jobs) // a span for each enqueue; attempts are linked to it
+	defer os.RemoveAll(path)
+	jobs, err := sqlite.Open(ctx, sqlite.Config{Path: path + "/jobs.db"})
+	must(err)
+	defer jobs.Close()
 
-	metrics := telemetry.New(telemetry.Config{Source: w.Operator, Version: "1.0.0"})
-	w.Observe(metrics.ObserveAttempt)
-	must(prometheus.Register(metrics))             // in the registry of the application,
-	http.Handle("GET /metrics", metrics.Handler()) // or on a page of its own
+	// README start meter
+	provider := sdkmetric.NewMeterProvider() // with a reader that exports, as the rest of the program has it
+	metrics := telemetry.New(telemetry.Config{
+		Source: ops.New(jobs, ops.Config{}), Version: "1.0.0", MeterProvider: provider,
+	})
+	worker, err := engine.New(jobs, engine.Config{OnAttemptEnd: metrics.ObserveAttempt})
 	// README end
-	_ = enqueuer
+	must(err)
+	_ = worker
+	// Output:
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

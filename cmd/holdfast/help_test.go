@@ -1,13 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast/store/anystore"
 )
 
 func TestTheManualHasAPageForEveryCommand(t *testing.T) {
@@ -82,7 +87,14 @@ func TestShellCompletionOffersExistingNames(t *testing.T) {
 }
 
 func TestTheVersionIsPrinted(t *testing.T) {
-	if code, out, _ := command(t, "version"); code != exitOK || !strings.HasPrefix(out, "holdfast ") || !strings.Contains(out, "go1.") {
+	schema := anystore.NewestSchema()
+	says := fmt.Sprintf("makes tables of version %d, which programs can use that know version %d", schema.Version, schema.Needs)
+	if code, out, _ := command(t, "version"); code != exitOK || !strings.HasPrefix(out, "holdfast ") || !strings.Contains(out, "go1.") || !strings.Contains(out, says) {
 		t.Error(out)
+	}
+	var b build
+	code, out, _ := command(t, "version", "--json")
+	if err := json.Unmarshal([]byte(out), &b); err != nil || code != exitOK || b.Schema != schema || b.Go != runtime.Version() || b.Version == "" {
+		t.Errorf("exit %d, %v\n%s", code, err, out)
 	}
 }

@@ -35,7 +35,7 @@ var exportedNames = map[string]int{
 	"schedule":            8,
 	"server":              12,
 	"store":               84,
-	"store/anystore":      4,
+	"store/anystore":      5,
 	"store/postgres":      4,
 	"store/sqlite":        7,
 	"store/storetest":     22,

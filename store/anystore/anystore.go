@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
@@ -42,6 +43,16 @@ func ReadSchema(ctx context.Context, address string) (store.Schema, error) {
 		return postgres.ReadSchema(ctx, postgres.Config{URL: address})
 	}
 	return sqlite.ReadSchema(ctx, sqlite.Config{Path: path})
+}
+
+// NewestSchema returns the schema that this program knows, without looking at a store. Version and Latest are the version of the tables that it makes, and
+// Needs is the lowest version that a program must know to use them. All databases have the same versions.
+func NewestSchema() store.Schema {
+	var newest store.Schema
+	for _, step := range sqltext.Migrations("sqlite") {
+		newest.Version, newest.Latest, newest.Needs = step.Version, step.Version, max(newest.Needs, step.Needs)
+	}
+	return newest
 }
 
 func open(ctx context.Context, address string, noMigrate bool) (store.Store, error) {

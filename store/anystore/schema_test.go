@@ -149,3 +149,14 @@ func expectRefused(t *testing.T, name string, s site, says string, latest int) s
 	_, line, _ := strings.Cut(fmt.Sprint(openErr), "the tables")
 	return line
 }
+
+func TestTheNewestSchemaIsThatOfTablesJustMade(t *testing.T) {
+	newest := anystore.NewestSchema()
+	for name, s := range sites(t) {
+		found, err := anystore.ReadSchema(t.Context(), s.address)
+		ok(t, err)
+		if found != newest || newest.Needs < 1 || newest.Needs > newest.Version {
+			t.Errorf("%s: new tables have %+v, and this program knows %+v", name, found, newest)
+		}
+	}
+}

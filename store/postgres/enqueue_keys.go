@@ -43,7 +43,7 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 			}
 		}
 		if err != nil && !mayHaveCommitted(err) {
-			return s.explainDuplicate(ctx, pgxSession{s.work}, writes, err)
+			return s.explainDuplicate(ctx, s.work, writes, err)
 		}
 		receipts, fresh = answers, writes
 		lost = err != nil && len(fresh) > 0
@@ -328,5 +328,5 @@ func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]
 	if err != nil || len(fresh) == 0 {
 		return nil, err
 	}
-	return fresh, s.writeEntries(ctx, q, p.conn.Conn(), fresh)
+	return fresh, s.writeEntries(ctx, q, p.conn, fresh)
 }

@@ -74,7 +74,7 @@ func (w *world) load(l storetest.Load) {
 // blocks counts the blocks of tables and indexes that a store touches. Its sessions report them when they end.
 func (w *world) blocks(work func(store.Store)) int {
 	w.Helper()
-	w.exec("SELECT pg_stat_force_next_flush()") // otherwise earlier work of this session, such as a vacuum, would be counted later
+	w.flushStatistics() // otherwise earlier work of this session, such as a vacuum, would be counted later
 	before := w.pages()
 	db := w.open(postgres.Config{URL: w.url, MaxConns: 2})
 	work(db)

@@ -34,11 +34,11 @@ func (g txStore) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfa
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
 	}
-	entries, err := g.s.prepare(ctx, drafts, rule.Drafts)
+	entries, err := g.s.prepare(ctx, g.s.beside, drafts, rule.Drafts)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.s.size.check(ctx, g.s); err != nil {
+	if err := g.s.size.check(ctx, g.s.beside, g.s.sql); err != nil {
 		return nil, err
 	}
 	ctx, cancel := withDeadline(ctx, defaultDeadline)

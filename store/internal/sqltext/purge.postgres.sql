@@ -1,9 +1,10 @@
 -- name: find_ended_jobs
--- Ended jobs in the order of their ids, with everything that decides about them. No locks: most of them stay.
+-- Ended jobs in the order of their ids, with everything that decides about them. No locks: most of them stay. The artifacts of a job are found by a subquery
+-- with a limit, because PostgreSQL 18 reads all artifacts for an EXISTS in a list of results.
 SELECT f.job, f.token, f.generation, f.state, coalesce(f.code, ''), f.finished_at, f.state = 'failed' AND f.discarded_at IS NULL,
        coalesce(j.kind, ''), coalesce(j.queue, ''), coalesce(j.owner, ''), j.group_id, coalesce(g.state, ''),
        j.id IS NULL OR (j.group_id IS NOT NULL AND g.id IS NOT NULL AND g.settled_at IS NULL)
-       OR EXISTS (SELECT FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL)
+       OR (SELECT true FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL LIMIT 1) IS NOT NULL
   FROM (SELECT * FROM holdfast_finished e WHERE e.job > $1::uuid ORDER BY e.job LIMIT $2::integer) f
   LEFT JOIN holdfast_job j ON j.id = f.job LEFT JOIN holdfast_group g ON g.id = j.group_id ORDER BY f.job
 

@@ -28,8 +28,10 @@ SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: find_unique_in_batches
--- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for.
-SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_batch l ON u.job = ANY (l.jobs)
+-- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for. OFFSET keeps the search
+-- for each batch: before the tables are analyzed, PostgreSQL 18 would rather read all keys once.
+SELECT m.job, m.unique_done FROM holdfast_batch l CROSS JOIN LATERAL (
+    SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job WHERE u.job = ANY (l.jobs) OFFSET 0) m
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
