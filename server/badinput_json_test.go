@@ -35,7 +35,7 @@ func badJSON() (all []badRequest) {
 
 func badPaths() (all []badRequest) {
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/V1/jobs", "/v1/Jobs", "/v1/jobs/", "/v1//jobs", "//v1/jobs", "/v1/jobs//", "/v1/./jobs", "/v1/../v1/jobs", "/v1/jobs/..", "/v1/jobs/.", "/../../etc/passwd",
+		"/v1", "/v1/", "/V1/jobs", "/v1/Jobs", "/v1/jobs/", "/v1//jobs", "//v1/jobs", "/v1/jobs//", "/v1/./jobs", "/v1/../v1/jobs", "/v1/jobs/..", "/v1/jobs/.", "/../../etc/passwd",
 		"/v1/%2e%2e/jobs", "/v1/%2e/jobs", "/%2e%2e/%2e%2e/etc/passwd", "/v1/jobs/%2e%2e", "/v1/jobs/%2e%2e%2f%2e%2e", "/v1/jobs/..%2f..%2fetc%2fpasswd", "/v1%2fjobs", "/v1/jobs%2f", "/v1/jobs%00", "/v1/jobs/%00", "/v1/jobs%0a", "/v1/jobs/%0d%0aX-A:b", "/v1/jobs/%ff", "/v1/jobs/%c0%ae%c0%ae",
 		"/v1/jobs/%7f", "/v1/jobs/%e2%80%ae", "/v1/jobs;a=b", "/v1/jobs/;", "/v1/jobs%3flimit=1", "/v1/jobs/%3f", "/v1/jobs/%23", "/v1/jobs/x", "/v1/jobs/0", "/v1/jobs/-1", "/v1/jobs/null", "/v1/jobs/undefined", "/v1/jobs/*", "/v1/jobs/%2a", "/v1/jobs/' or 1=1", "/v1/jobs/%F0%9F%92%A9",
 		"/v1/jobs/00000000-0000-0000-0000-000000000000", "/v1/jobs/01890a5d-ac96-774b-bcce-b302099a8057", "/v1/jobs/01890a5d-ac96-774b-bcce-b302099a8057/", "/v1/jobs/01890a5d-ac96-774b-bcce-b302099a8057/nope", "/v1/jobs/01890a5d-ac96-774b-bcce-b302099a8057.json", "/v1/jobs/%30%31890a5d-ac96-774b-bcce-b302099a8057",

@@ -45,7 +45,7 @@ func (s *Server) SessionContext(c Caller) context.Context {
 // overloaded server.
 const pagesRunning = 16
 
-// Mount mounts pages for people under a prefix such as /console, and redirects browsers from the root to it. Requests from other origins are refused, and on
+// Mount mounts pages for people under a prefix such as /console, and redirects from the root to it. Requests from other origins are refused, and on
 // a server without keys also requests that do not come from this machine. The pages authenticate their visitors themselves, with Authenticate. The paths in
 // streams, without the prefix, may stream until the server closes. Mount must be called before the server serves.
 func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) error {
@@ -115,15 +115,28 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request, pages http.Handl
 	pages.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// home redirects browsers from the root to the pages, if there are any. Everything else at an unknown path is not found.
+// homeText is the answer at the root of a server without pages.
+const homeText = `This is a Holdfast server.
+
+The API is below /v1.
+
+/docs              describes it for people
+/v1/openapi.json   describes it for programs
+`
+
+// home redirects from the root to the pages. Without pages it names the paths of the API. Everything else at an unknown path is not found.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
-	if s.pages == "" || r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		s.notFound(w, r)
 		return
 	}
 	replyOf(w).route = "home"
-	w.Header().Set("Vary", "Accept")
-	http.Redirect(w, r, s.pages+"/", http.StatusSeeOther)
+	if s.pages != "" {
+		http.Redirect(w, r, s.pages+"/", http.StatusSeeOther)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, homeText)
 }
 
 // A bufferedResponse buffers an answer until it is complete, so that a slow reader does not hold a place of those that run.

@@ -47,19 +47,30 @@ func withPages(t *testing.T, change ...func(*Config)) *gateScene {
 
 const asBrowser = "text/html,application/xhtml+xml,*/*;q=0.8"
 
-func TestTheRootRedirectsBrowsersAndNotPrograms(t *testing.T) {
+func TestTheRootRedirectsToThePages(t *testing.T) {
 	s := withPages(t)
-	a := s.ask("", "GET", "/", "", "Accept", asBrowser)
-	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/console/" || a.header.Get("Vary") != "Accept" {
-		t.Error(a.status, a.header)
+	for _, accept := range []string{asBrowser, "*/*", ""} {
+		if a := s.ask("", "GET", "/", "", "Accept", accept); a.status != http.StatusSeeOther || a.header.Get("Location") != "/console/" {
+			t.Error(a.status, a.header)
+		}
 	}
-	for _, other := range []badRequest{{"GET", "/", "", nil}, {"GET", "/", "", []string{"Accept", "application/json"}}, {"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
+	for _, other := range []badRequest{{"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
 		if a := s.send(t.Context(), "", other); a.status != http.StatusNotFound || a.code() != "not_found" {
 			t.Errorf("%+v: %d %s", other, a.status, a.body)
 		}
 	}
-	if a := newGateScene(t).ask("", "GET", "/", "", "Accept", asBrowser); a.status != http.StatusNotFound {
-		t.Error("without pages a browser is led somewhere:", a.status, a.header)
+}
+
+func TestTheRootOfAServerWithoutPagesNamesPathsThatExist(t *testing.T) {
+	s := newGateScene(t)
+	a := s.ask("", "GET", "/", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Fatal(a.status, a.header)
+	}
+	for _, path := range []string{"/docs", "/v1/openapi.json"} {
+		if b := s.ask("", "GET", path, ""); !strings.Contains(a.body, path+" ") || b.status != http.StatusOK {
+			t.Errorf("%s answers %d, and the root answers %q", path, b.status, a.body)
+		}
 	}
 }
 

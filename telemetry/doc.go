@@ -8,5 +8,7 @@
 //	})
 //	http.Handle("/metrics", metrics.Handler())
 //
+// A program that sends its metrics with OpenTelemetry gives Config.MeterProvider.
+//
 // Label values are limited in number: a value beyond the limit is counted as "other".
 package telemetry

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfastdev/holdfast"
@@ -22,11 +24,14 @@ type Config struct {
 	Version string        // of this build
 	Every   time.Duration // minimum time between two reads of the store; 5 s when zero
 	Within  time.Duration // how long a page waits for the store; 1 s when zero. The read itself may take ten times as long
+
+	// MeterProvider, if not nil, also gets the metrics, for programs that send theirs with OpenTelemetry.
+	MeterProvider metric.MeterProvider
 }
 
 // Metrics counts events of this process and reads the state of the store, and serves both to Prometheus: on a page of its own
-// (Handler), or as a prometheus.Collector in a registry of the application, beside the application's own metrics. It is safe
-// for concurrent use.
+// (Handler), or as a prometheus.Collector in a registry of the application, beside the application's own metrics. With
+// Config.MeterProvider it reports the same values to OpenTelemetry. It is safe for concurrent use.
 type Metrics struct {
 	registry   *prometheus.Registry // of the page: this collector, and those of the Go runtime and the process
 	collectors []prometheus.Collector
@@ -36,7 +41,7 @@ type Metrics struct {
 	enqueued, completed, failed, benign, cancelled, reclaimed, final *prometheus.CounterVec
 	manual                                                           *prometheus.CounterVec
 	attempts, successes, retries, throttled, requests                *prometheus.CounterVec
-	attemptTime, callTime, retryDelay, requestTime                   *prometheus.HistogramVec
+	attemptTime, callTime, retryDelay, requestTime                   *histogram
 }
 
 // longBuckets go from 5 ms to an hour, because handlers range from short calls to long conversions.
@@ -55,19 +60,24 @@ func New(cfg Config) *Metrics {
 		enqueued: jobsEnqueued.counter(), completed: jobsComplete.counter(), failed: jobsFailed.counter(), benign: jobsBenign.counter(), cancelled: jobsStopped.counter(),
 		reclaimed: jobsLost.counter(), final: jobsFinal.counter(), manual: jobsManual.counter(),
 		attempts: attempts.counter(), successes: successes.counter(), retries: retries.counter(), throttled: throttled.counter(), requests: requests.counter(),
-		attemptTime: attemptTime.histogram(longBuckets), callTime: callTime.histogram(longBuckets), retryDelay: retryDelay.histogram(delayBuckets),
-		requestTime: requestTime.histogram(prometheus.DefBuckets),
+		attemptTime: newHistogram(attemptTime, longBuckets), callTime: newHistogram(callTime, longBuckets), retryDelay: newHistogram(retryDelay, delayBuckets),
+		requestTime: newHistogram(requestTime, prometheus.DefBuckets),
 	}
 	build := buildInfo.gauge()
 	build.WithLabelValues(cfg.Version, runtime.Version()).Set(1)
 	m.collectors = []prometheus.Collector{
 		build, m.enqueued, m.completed, m.failed, m.benign, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries, m.throttled,
-		m.requests, m.attemptTime, m.callTime, m.retryDelay, m.requestTime,
+		m.requests, m.attemptTime.HistogramVec, m.callTime.HistogramVec, m.retryDelay.HistogramVec, m.requestTime.HistogramVec,
 	}
 	if cfg.Source != nil {
 		m.collectors = append(m.collectors, newStoreCollector(cfg, m))
 	}
 	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if cfg.MeterProvider != nil {
+		if err := m.reportTo(cfg.MeterProvider); err != nil {
+			otel.Handle(err)
+		}
+	}
 	return m
 }
 
@@ -110,7 +120,7 @@ func (m *Metrics) ObserveRequest(route string, status int, took time.Duration) {
 	}
 	route = m.routes.of(route)
 	m.requests.WithLabelValues(route, code).Inc()
-	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
+	m.requestTime.observe(took, trace.SpanContext{}, route)
 }
 
 // ObserveAttempt counts an attempt. It is fast, and meant for engine.Config.OnAttemptEnd.
@@ -148,7 +158,7 @@ func (m *Metrics) ObserveAttempt(end engine.AttemptEnd) {
 		}
 		if end.Failure != nil && end.Charge != store.ChargeRelease {
 			m.retries.WithLabelValues(kind, code).Inc()
-			m.retryDelay.WithLabelValues().Observe(end.Delay.Seconds())
+			m.retryDelay.observe(end.Delay, trace.SpanContext{})
 		}
 	}
 }
@@ -159,22 +169,11 @@ func (m *Metrics) timed(end engine.AttemptEnd, queue, kind string) {
 	if end.Took <= 0 || end.Lease.Lost != "" {
 		return
 	}
-	var example prometheus.Labels
-	if of := parse(end.Lease.Trace); of.IsSampled() {
-		example = prometheus.Labels{"trace_id": of.TraceID().String()}
-	}
-	observe(m.attemptTime.WithLabelValues(queue, kind), end.Took, example)
+	of := parse(end.Lease.Trace)
+	m.attemptTime.observe(end.Took, of, queue, kind)
 	if end.Lease.Dependency != "" {
-		observe(m.callTime.WithLabelValues(m.dependencies.of(end.Lease.Dependency)), end.Took, example)
+		m.callTime.observe(end.Took, of, m.dependencies.of(end.Lease.Dependency))
 	}
-}
-
-func observe(in prometheus.Observer, took time.Duration, example prometheus.Labels) {
-	if with, ok := in.(prometheus.ExemplarObserver); ok && example != nil {
-		with.ObserveWithExemplar(took.Seconds(), example)
-		return
-	}
-	in.Observe(took.Seconds())
 }
 
 // outcomeOf returns the value of the label outcome.

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
@@ -50,6 +52,7 @@ type run struct {
 	store    store.Store
 	operator *ops.Service
 	metrics  *telemetry.Metrics
+	reader   *sdkmetric.ManualReader // of OpenTelemetry
 	ctx      context.Context
 }
 
@@ -61,7 +64,8 @@ func play(t *testing.T, cfg engine.Config, story func(r *run)) {
 			t.Fatal(err)
 		}
 		r := &run{T: t, store: db, operator: ops.New(db, ops.Config{}), ctx: context.Background()}
-		r.metrics = telemetry.New(telemetry.Config{Source: r.operator, Version: "1.2.3"})
+		r.reader = sdkmetric.NewManualReader()
+		r.metrics = telemetry.New(telemetry.Config{Source: r.operator, Version: "1.2.3", MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.reader))})
 		cfg.OnAttemptEnd, cfg.Log = r.metrics.ObserveAttempt, slog.New(slog.NewTextHandler(io.Discard, nil))
 		e, err := engine.New(db, cfg)
 		if err != nil {
@@ -150,6 +154,13 @@ func wants(t testing.TB, page string, lines ...string) {
 // everything plays a story in which all that is counted happens, and answers with the page at its end.
 func everything(t *testing.T) (text string) {
 	t.Helper()
+	playEverything(t, func(r *run) { text = page(t, r.metrics) })
+	return text
+}
+
+// playEverything plays a story in which all that is counted happens, and calls look at its end.
+func playEverything(t *testing.T, look func(*run)) {
+	t.Helper()
 	play(t, engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {}}}, func(r *run) {
 		owned := func(d *holdfast.Draft) { d.Owner = "ada-lovelace" }
 		r.becomes(r.enqueue("well", owned), holdfast.Complete)
@@ -179,7 +190,6 @@ func everything(t *testing.T) (text string) {
 		r.metrics.ObserveRequest("enqueue", 201, 3*time.Millisecond)
 		r.metrics.ObserveAttempt(engine.AttemptEnd{Lease: &store.Lease{Job: holdfast.Job{Queue: "default", Kind: "mail"}}, To: holdfast.Cancelled, Took: time.Second})
 		time.Sleep(300 * time.Millisecond)
-		text = page(t, r.metrics)
+		look(r)
 	})
-	return text
 }

@@ -49,7 +49,7 @@ var importRules = []importRule{
 	{"internal/secret", "-", "", "net net/http database/sql log log/slog", "looks up secrets by name: any caller can use it"},
 	{"internal/jobkind", "", "", "net/http database/sql log", "what the built-in kinds have in common"},
 	{"kind", "engine failure internal/safehttp internal/secret internal/jobkind", "golang.org/x/sys", "database/sql", "kinds that need no Go code: an HTTP call, a program"},
-	{"telemetry", "engine ops failure duty", "github.com/prometheus/client_golang go.opentelemetry.io/otel", "database/sql", "metrics and traces, a module so that only its users have its libraries"},
+	{"telemetry", "engine ops failure duty", "github.com/prometheus/client_golang github.com/prometheus/client_model go.opentelemetry.io/otel", "database/sql", "metrics and traces, a module so that only its users have its libraries"},
 	{"console", "ops apikey duty schedule failure notify/subscription", "", "database/sql", "pages: it translates and makes no decisions"},
 	{"notify", "engine failure internal/secret notify/subscription", "", "database/sql", "deliveries are jobs"},
 	{"notify/subscription", "", "", "os net net/http database/sql log log/slog", "subscriptions are values: any caller can store and match them"},

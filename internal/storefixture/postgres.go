@@ -129,8 +129,20 @@ func (d *database) corrupt(column string, id holdfast.ID, value string) error {
 	return nil
 }
 
-// begin starts a transaction of the application, and returns it and a function that ends it.
+// begin starts a transaction of the application, and returns it and a function that ends it. An application that shares its *sql.DB with the store begins it there.
 func (d *database) begin() (any, func(bool) error) {
+	if d.cfg.DB != nil {
+		tx, err := d.cfg.DB.BeginTx(context.Background(), nil)
+		if err != nil {
+			d.Fatalf("begin: %v", err)
+		}
+		return tx, func(commit bool) error {
+			if commit {
+				return tx.Commit()
+			}
+			return tx.Rollback()
+		}
+	}
 	tx, err := d.caller.Begin(context.Background())
 	if err != nil {
 		d.Fatalf("begin: %v", err)

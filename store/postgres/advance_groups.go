@@ -47,7 +47,7 @@ func (s *Store) AdvanceGroups(ctx context.Context, limit int) (changes int, err 
 			if !errors.Is(err, errUnknownLanes) {
 				return err
 			}
-			if err := s.lanes.make(ctx, c.unknown); err != nil {
+			if err := s.lanes.make(ctx, s.work, c.unknown); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func (s *Store) Apply(ctx context.Context, c store.Change) error {
 	}
 	err := s.withRetries(ctx, "store the change", false, func(ctx context.Context) error {
 		err := s.transact(ctx, s.work, func(p *pipeline) error { return k.write(ctx, p) })
-		return s.explainDuplicate(ctx, pgxSession{s.work}, k.entries, err)
+		return s.explainDuplicate(ctx, s.work, k.entries, err)
 	})
 	if err != nil {
 		return err
@@ -59,15 +59,15 @@ func (k *changeCall) prepare(ctx context.Context) (err error) {
 	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
 		return nil
 	}
-	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue, rule.Drafts); err != nil {
+	if k.entries, err = k.s.prepare(ctx, k.s.work, k.c.Enqueue, rule.Drafts); err != nil {
 		return err
 	}
-	deliver, err := k.s.prepare(ctx, k.c.Deliver, rule.Deliveries)
+	deliver, err := k.s.prepare(ctx, k.s.work, k.c.Deliver, rule.Deliveries)
 	if err != nil {
 		return err
 	}
 	k.entries = append(k.entries, deliver...)
-	return k.s.size.check(ctx, k.s)
+	return k.s.size.check(ctx, k.s.beside, k.s.sql)
 }
 
 // write applies the change. All transactions lock rows in the same order: records by namespace and name, then holds by key, then the rest. If a record has

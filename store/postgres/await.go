@@ -222,7 +222,7 @@ func (h *hub) send(ctx context.Context) (err error) {
 		}
 	}()
 	if cancel {
-		if _, err := h.db.work.Exec(ctx, h.db.sql["notify"], h.self+" cancel"); err != nil {
+		if err := h.db.work.exec(ctx, h.db.sql["notify"], h.self+" cancel"); err != nil {
 			return err
 		}
 	}
@@ -233,8 +233,7 @@ func (h *hub) send(ctx context.Context) (err error) {
 	if len(list) > payloadMax {
 		list = allQueues
 	}
-	_, err = h.db.work.Exec(ctx, h.db.sql["notify"], h.self+" work "+list)
-	return err
+	return h.db.work.exec(ctx, h.db.sql["notify"], h.self+" work "+list)
 }
 
 // listen receives notifications of other processes until the store is closed, on a connection of its own, which is replaced when it breaks. Behind a
@@ -257,13 +256,11 @@ func (h *hub) listen() {
 func (h *hub) listenOnce(connected func()) error {
 	ctx, cancel := context.WithTimeout(h.ctx, defaultDeadline)
 	defer cancel()
-	pool := h.db.work.Config()
-	config := pool.ConnConfig.Copy()
-	if pool.BeforeConnect != nil { // of an application whose credentials change
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return err
-		}
+	config, err := h.db.work.connConfig(ctx)
+	if err != nil {
+		return err
 	}
+	config.OnNotification = nil // one of the application would keep notifications from WaitForNotification
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 	}

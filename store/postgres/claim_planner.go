@@ -227,7 +227,7 @@ func (p *claimPlanner) ensureLines(ctx context.Context, scope *lane.Scope) error
 		return nil
 	}
 	send := p.db.newBatch()
-	return p.scanLines(send, scope, func() error { return p.db.work.SendBatch(ctx, send).Close() })
+	return p.scanLines(send, scope, func() error { return p.db.work.send(ctx, send) })
 }
 
 // ensureLanes reads the rows of unknown lanes that have ready jobs.
@@ -238,7 +238,7 @@ func (p *claimPlanner) ensureLanes(ctx context.Context) error {
 	}
 	send := p.db.newBatch()
 	p.read.queueLanes(send, unknown, p.memory.addLane)
-	return p.db.work.SendBatch(ctx, send).Close()
+	return p.db.work.send(ctx, send)
 }
 
 // scanLines finds all places with ready jobs in a scope, and perhaps some of other scopes. It also remembers the first job of each place, for runs.

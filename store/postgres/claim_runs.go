@@ -98,7 +98,7 @@ func (p *claimPlanner) readHolds(ctx context.Context) error {
 	send := p.db.newBatch()
 	p.read.queueHolds(send, &v)
 	p.read.queueKinds(send, kinds)
-	if err := p.db.work.SendBatch(ctx, send).Close(); err != nil {
+	if err := p.db.work.send(ctx, send); err != nil {
 		return err
 	}
 	p.holds.setAll(v.holds, v.hash, &p.memory, kinds)

@@ -30,7 +30,7 @@ func (p *claimPlanner) takeOnce(ctx context.Context, how string, e *claimRequest
 	send := p.db.newBatch()
 	taken.leases = []store.Lease{}
 	taken.queue(send, p.db.sql[how], e, rest)
-	err = p.db.work.SendBatch(ctx, send).Close()
+	err = p.db.work.send(ctx, send)
 	return taken, err
 }
 

@@ -70,7 +70,7 @@ func (p *pipeline) copy(ctx context.Context, into string, rows int, row func(*tu
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	return copyTo(ctx, p.conn.Conn(), p.schema.prefix()+into, rows, row)
+	return copyTo(ctx, p.conn, p.schema.prefix()+into, rows, row)
 }
 
 func pointers(entries []entry) []*entry {

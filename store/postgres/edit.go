@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
@@ -53,18 +51,16 @@ func (s *Store) laneOf(ctx context.Context, e *store.Edit) (lane *int32, err err
 	to := entry{Draft: &holdfast.Draft{Queue: *e.Queue}}
 	there := false
 	err = s.withRetries(ctx, "edit the job", true, func(ctx context.Context) error {
-		rows, err := s.work.Query(ctx, s.sql["edit_lane"], e.Job.String())
-		if err != nil {
-			return err
-		}
-		_, err = pgx.ForEachRow(rows, []any{&to.Kind, &to.Owner, &to.Dependency}, func() error { there = true; return nil })
-		return err
+		return s.work.query(ctx, s.sql["edit_lane"], []any{e.Job.String()}, func(scan func(...any) error) error {
+			there = true
+			return scan(&to.Kind, &to.Owner, &to.Dependency)
+		})
 	})
 	if err != nil || !there || e.Owner != "" && e.Owner != to.Owner {
 		return nil, err
 	}
 	found := []entry{to}
-	err = s.lanes.find(ctx, found)
+	err = s.lanes.find(ctx, s.work, found)
 	return &found[0].lane, err
 }
 

@@ -36,11 +36,11 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 	ctx, cancel := withDeadline(ctx, defaultDeadline+time.Duration(len(drafts))*time.Millisecond)
 	defer cancel()
-	entries, err := s.prepare(ctx, drafts, rule.Drafts)
+	entries, err := s.prepare(ctx, s.work, drafts, rule.Drafts)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.size.check(ctx, s); err != nil {
+	if err := s.size.check(ctx, s.beside, s.sql); err != nil {
 		return nil, err
 	}
 	receipts := make([]holdfast.Receipt, len(entries))
@@ -50,6 +50,11 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	switch {
 	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a refusal must affect this call only, so it is not coalesced
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
+			for _, r := range receipts {
+				if r.Replaced { // it is older than the draft
+					s.planner.noteJobs(r.ID)
+				}
+			}
 			s.announceEnqueued(entries) // a draft that matched an existing job causes at most an unnecessary wake-up
 		}
 	case len(entries) >= copyThreshold:
@@ -63,8 +68,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// prepare checks all drafts, with one error that names every problem, and finds their lanes.
-func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func([]holdfast.Draft) error) ([]entry, error) {
+// prepare checks all drafts, with one error that names every problem, and finds their lanes over the given connections.
+func (s *Store) prepare(ctx context.Context, via connections, drafts []holdfast.Draft, check func([]holdfast.Draft) error) ([]entry, error) {
 	prepared := slices.Clone(drafts)
 	if err := check(prepared); err != nil {
 		return nil, err
@@ -73,7 +78,7 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func
 	for i := range prepared {
 		entries[i] = entry{Draft: &prepared[i], given: !drafts[i].ID.IsZero()}
 	}
-	return entries, s.lanes.find(ctx, entries)
+	return entries, s.lanes.find(ctx, via, entries)
 }
 
 // announceEnqueued publishes entries that have just been committed: it tells the planner, and wakes workers.
@@ -99,7 +104,7 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 			}
 		}
 		lost = lost || err != nil && mayHaveCommitted(err)
-		return s.explainDuplicate(ctx, pgxSession{s.work}, entries, err)
+		return s.explainDuplicate(ctx, s.work, entries, err)
 	})
 	if err == nil {
 		s.announceEnqueued(entries)
@@ -111,8 +116,7 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 func (s *Store) write(ctx context.Context, entries []entry) error {
 	if len(entries) < copyThreshold {
 		name, args := enqueueArgs(entries)
-		_, err := s.work.Exec(ctx, s.sql[name], args...)
-		return err
+		return s.work.exec(ctx, s.sql[name], args...)
 	}
 	return s.runTx(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
 }
@@ -133,7 +137,7 @@ func (s *Store) committed(ctx context.Context, entries []entry) (bool, error) {
 		args.quoteBytes(e.Args)
 	}
 	var n int
-	err := s.work.QueryRow(ctx, s.sql["count_committed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
+	err := s.work.queryRow(ctx, s.sql["count_committed"], []any{id.String(), kind.String(), queue.String(), args.String()}, &n)
 	return n == len(entries), err
 }
 

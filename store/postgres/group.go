@@ -54,8 +54,7 @@ func (g txStore) CreateGroup(ctx context.Context, group holdfast.Group) (holdfas
 // others that write the same rows.
 func (s *Store) addGroupListener(ctx context.Context) error {
 	return s.withRetries(ctx, "create the group", true, func(ctx context.Context) error {
-		_, err := s.work.Exec(ctx, s.sql["add_group_listener"])
-		return err
+		return s.beside.exec(ctx, s.sql["add_group_listener"])
 	})
 }
 
@@ -106,7 +105,7 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 
 // SealGroup marks a group as having all its members.
 func (s *Store) SealGroup(ctx context.Context, group holdfast.ID) error {
-	return s.withRetries(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, pgxSession{s.work}, group) })
+	return s.withRetries(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, s.work, group) })
 }
 
 // SealGroup seals a group if and when the caller's transaction commits.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/holdfastdev/holdfast"
 )
 
@@ -32,7 +30,7 @@ func (l *laneCache) known(p path) (id int32, known bool) {
 
 // find sets the lane of each entry. Missing lanes are created on a connection of the store, outside any transaction of the caller, so that the
 // caller's transaction neither waits for another one's lane nor rolls a lane back that other entries use.
-func (l *laneCache) find(ctx context.Context, entries []entry) error {
+func (l *laneCache) find(ctx context.Context, via connections, entries []entry) error {
 	unknown := map[path]bool{}
 	for i := range entries {
 		if id, ok := l.known(entries[i].path()); ok {
@@ -44,7 +42,7 @@ func (l *laneCache) find(ctx context.Context, entries []entry) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	if err := l.make(ctx, unknown); err != nil {
+	if err := l.make(ctx, via, unknown); err != nil {
 		return err
 	}
 	for i := range entries {
@@ -58,7 +56,7 @@ func (l *laneCache) find(ctx context.Context, entries []entry) error {
 }
 
 // make creates lanes that do not exist and caches the ids of all of them.
-func (l *laneCache) make(ctx context.Context, unknown map[path]bool) error {
+func (l *laneCache) make(ctx context.Context, via connections, unknown map[path]bool) error {
 	var queues, kinds, owners, dependencies column
 	for p := range unknown {
 		queues.quote(p.queue)
@@ -68,19 +66,17 @@ func (l *laneCache) make(ctx context.Context, unknown map[path]bool) error {
 	}
 	names := arrayArgs([]column{queues, kinds, owners, dependencies})
 	return l.db.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
-		if _, err := l.db.work.Exec(ctx, l.db.sql["lane_make"], names...); err != nil {
+		if err := via.exec(ctx, l.db.sql["lane_make"], names...); err != nil {
 			return err
 		}
-		rows, err := l.db.work.Query(ctx, l.db.sql["lane_find"], names...)
-		if err != nil {
+		return via.query(ctx, l.db.sql["lane_find"], names, func(scan func(...any) error) error {
+			var id int32
+			var p path
+			err := scan(&id, &p.queue, &p.kind, &p.owner, &p.dependency)
+			if err == nil {
+				l.ids.Store(p, id)
+			}
 			return err
-		}
-		var id int32
-		var p path
-		_, err = pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error {
-			l.ids.Store(p, id)
-			return nil
 		})
-		return err
 	})
 }

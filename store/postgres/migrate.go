@@ -87,7 +87,9 @@ func (d *database) checkCurrent(ctx context.Context) error {
 // ReadSchema returns the version of the tables of a database, and the statements that lead to this program's version, for an administrator who runs them. It
 // changes nothing.
 func ReadSchema(ctx context.Context, c Config) (store.Schema, error) {
-	config, err := c.poolConfig()
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
+	defer cancel()
+	shared, config, err := c.pool(ctx)
 	if err != nil {
 		return store.Schema{}, err
 	}
@@ -98,16 +100,16 @@ func ReadSchema(ctx context.Context, c Config) (store.Schema, error) {
 	if err != nil {
 		return store.Schema{}, err
 	}
-	ctx, cancel := withDeadline(ctx, defaultDeadline)
-	defer cancel()
-	d := &database{sql: statements(schema), schema: schema, work: c.Pool}
-	if d.work == nil {
+	d := &database{sql: statements(schema), schema: schema, work: connections{shared}}
+	if shared == nil {
 		config.MaxConns = 1
 		config.ConnConfig.DefaultQueryExecMode = pooledMode // also behind a pooler
-		if d.work, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		own, err := pgxpool.NewWithConfig(ctx, config)
+		if err != nil {
 			return store.Schema{}, explain("connect", err)
 		}
-		defer d.work.Close()
+		defer own.Close()
+		d.work = connections{pgxPool{own}}
 	}
 	found, err := d.readSchema(ctx, sqltext.Migrations("postgres"))
 	return found, explain("read the version of the tables", err)
@@ -116,10 +118,10 @@ func ReadSchema(ctx context.Context, c Config) (store.Schema, error) {
 // applied returns which steps were applied. It needs only the right to read.
 func (d *database) applied(ctx context.Context) (found sqltext.Applied, err error) {
 	var there bool
-	if err := d.work.QueryRow(ctx, d.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
+	if err := d.work.queryRow(ctx, d.sql["migration_table_exists"], nil, &there); err != nil || !there {
 		return found, err
 	}
-	return found, d.work.QueryRow(ctx, d.sql["migration_version"]).Scan(&found.Version, &found.Needs)
+	return found, d.work.queryRow(ctx, d.sql["migration_version"], nil, &found.Version, &found.Needs)
 }
 
 // migrateNext applies the next step, unless another process applied it while this one waited for the lock.

@@ -23,13 +23,12 @@ func openDatabase(t *testing.T, in schema) *database {
 	pool, err := pgxpool.New(t.Context(), pgtest.Database(t))
 	must(t, err)
 	t.Cleanup(pool.Close)
-	return &database{sql: statements(in), schema: in, work: pool}
+	return &database{sql: statements(in), schema: in, work: connections{pgxPool{pool}}}
 }
 
 func (d *database) mustExec(t *testing.T, text string) {
 	t.Helper()
-	_, err := d.work.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol)
-	must(t, err)
+	must(t, d.work.exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol))
 }
 
 // A newer release adds a table. Its step is applied by Open and by the printed statements, also where the table of versions has no column needs yet.

@@ -32,7 +32,7 @@ func (s *Store) MissedDeadlines(ctx context.Context, limit int) ([]holdfast.ID, 
 				})
 				return err
 			})
-			return s.work.SendBatch(ctx, send).Close()
+			return s.work.send(ctx, send)
 		})
 		if err != nil && len(missed) == 0 {
 			return nil, err

@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,14 +20,19 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// A Config is the address of a database and the limits of a store on it. Give URL or Pool.
+// A Config is the address of a database and the limits of a store on it. Give URL, Pool or DB.
 type Config struct {
 	URL string // postgres://user:password@host:port/database, or key=value pairs as libpq takes them
 
 	// Pool is a pool of the application, which the store shares instead of opening one of its own for work. Renewals and notifications still have
 	// connections of their own, two and one, so that a pool that is in use entirely costs no worker its leases; they are configured like those of the
-	// pool. Close leaves the pool open. An application that uses database/sql shares its pool the same way: see stdlib.OpenDBFromPool of pgx.
+	// pool. One more is opened, and closed within about a minute, when a call in a transaction (In) needs to write outside of it. Close leaves the pool open.
 	Pool *pgxpool.Pool
+	// DB is a database of the application, which the store shares like a Pool. It must be opened with the driver of pgx (github.com/jackc/pgx/v5/stdlib),
+	// alone or wrapped by a driver with a method Raw() driver.Conn. Any SetMaxOpenConns works, also 1. Set SetMaxIdleConns to the same number: the default
+	// of 2 makes a busy worker open and close connections all the time. The store's own connections are configured like the connection of the database
+	// that was opened last, so an application whose credentials expire gives connections a shorter SetConnMaxLifetime.
+	DB *sql.DB
 
 	MaxConns int // maximum number of connections for work, if the store opens them; 0 is 8. Renewals use two and notifications one in addition
 	// Schema is the schema that has the store's tables; it is created if it does not exist. When it is empty, the search_path decides. The address can set
@@ -47,11 +54,13 @@ type Store struct {
 	*inspect.Inspector
 	*database
 
-	shared    bool // the pool for work belongs to the application
+	shared    bool            // the pool for work belongs to the application
+	own       []*pgxpool.Pool // closed with the store
 	planner   *claimPlanner
 	lanes     *laneCache
 	hub       *hub
-	renews    *pgxpool.Pool // for renewals only: a full work pool must not cost a worker its leases
+	renews    connections // for renewals only: a full work pool must not cost a worker its leases
+	beside    connections // for what a call in a transaction of the caller does outside of it: such transactions can hold all connections of a shared pool
 	coalescer coalescer
 	size      sizeLimit
 	ends      endhint.Hints
@@ -65,10 +74,13 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
+// besideIdle is how long a connection of Store.beside is kept: it is needed for moments.
+const besideIdle = 10 * time.Second
+
 // Open connects, migrates the schema to the version of this binary and returns the store. The error is ErrInvalid if the configuration cannot be
 // used, and ErrUnavailable if the database cannot be reached or its schema is newer than this binary.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	config, err := c.poolConfig()
+	shared, config, err := c.pool(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +92,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &database{sql: statements(schema), schema: schema, work: c.Pool}
+	db := &database{sql: statements(schema), schema: schema, work: connections{shared}}
 	s := &Store{
-		database: db, shared: c.Pool != nil, planner: newClaimPlanner(db), lanes: &laneCache{db: db}, shards: shards{seed: rand.Uint64()},
+		database: db, shared: shared != nil, planner: newClaimPlanner(db), lanes: &laneCache{db: db}, shards: shards{seed: rand.Uint64()},
 		pooling: pooling{log: c.Log}, size: sizeLimit{limit: limit},
 	}
 	s.pooling.install(config, c.URL)
@@ -95,13 +107,32 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// poolConfig returns the configuration of the connections that the store opens.
-func (c *Config) poolConfig() (*pgxpool.Config, error) {
+// pool returns the pool of the application, if it gave one, and the configuration of the connections that the store opens.
+func (c *Config) pool(ctx context.Context) (pool, *pgxpool.Config, error) {
 	switch {
+	case c.Pool != nil && c.DB != nil:
+		return nil, nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a pool and a database of the application: give one of them"}
 	case c.Pool != nil && (c.URL != "" || c.MaxConns != 0 || c.Trace != nil):
-		return nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a pool of the application with URL, MaxConns or Trace: leave these out, they are properties of the pool"}
+		return nil, nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a pool of the application with URL, MaxConns or Trace: leave these out, they are properties of the pool"}
+	case c.DB != nil && (c.URL != "" || c.MaxConns != 0 || c.Trace != nil):
+		return nil, nil, &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a database of the application with URL, MaxConns or Trace: leave these out, they are properties of the database"}
 	case c.Pool != nil:
-		return c.Pool.Config(), nil
+		return pgxPool{c.Pool}, c.Pool.Config(), nil
+	case c.DB != nil:
+		shared := &sqlPool{db: c.DB}
+		config, err := shared.poolConfig(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return shared, config, nil
+	}
+	config, err := c.parse()
+	return nil, config, err
+}
+
+// parse returns the configuration that URL and MaxConns describe.
+func (c *Config) parse() (*pgxpool.Config, error) {
+	switch {
 	case c.MaxConns < 0:
 		return nil, &holdfast.Error{Err: holdfast.ErrInvalid,
 			Message: fmt.Sprintf("a pool of %d connections: give a positive number, or 0 for the default", c.MaxConns)}
@@ -129,13 +160,24 @@ func (s *Store) connect(ctx context.Context, config *pgxpool.Config, noMigrate b
 		if err := s.examineShared(ctx); err != nil {
 			return err
 		}
-	} else if s.work, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
-		return explain("connect", err)
+	} else if s.work, err = s.openPool(config); err != nil {
+		return err
 	}
-	reserved := config.Copy()
-	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 2, 0, 0
-	if s.renews, err = pgxpool.NewWithConfig(s.ctx, reserved); err != nil {
-		return explain("connect", err)
+	s.beside = s.work
+	if s.renews, err = s.openReserved(config, 2); err != nil {
+		return err
+	}
+	if s.shared {
+		config = config.Copy()
+		config.MaxConnIdleTime = besideIdle
+		if s.beside, err = s.openReserved(config, 1); err != nil {
+			return err
+		}
+	}
+	if theirs, ok := s.work.pool.(*sqlPool); ok {
+		if err := theirs.checkLike(ctx, s.renews, s.schema); err != nil {
+			return err
+		}
 	}
 	prepare := s.migrate
 	if noMigrate {
@@ -150,6 +192,23 @@ func (s *Store) connect(ctx context.Context, config *pgxpool.Config, noMigrate b
 	return nil
 }
 
+// openPool opens a pool that is closed with the store.
+func (s *Store) openPool(config *pgxpool.Config) (connections, error) {
+	opened, err := pgxpool.NewWithConfig(s.ctx, config)
+	if err != nil {
+		return connections{}, explain("connect", err)
+	}
+	s.own = append(s.own, opened)
+	return connections{pgxPool{opened}}, nil
+}
+
+// openReserved opens a pool of at most that many connections, which are opened when they are needed.
+func (s *Store) openReserved(config *pgxpool.Config, most int32) (connections, error) {
+	config = config.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = most, 0, 0
+	return s.openPool(config)
+}
+
 // Close waits for coalesced writes, sends pending notifications and closes all connections. Calling it again does nothing.
 func (s *Store) Close() error {
 	s.coalescer.close()
@@ -158,11 +217,8 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.loops.Wait()
-	if s.work != nil && !s.shared {
-		s.work.Close()
-	}
-	if s.renews != nil {
-		s.renews.Close()
+	for _, pool := range s.own {
+		pool.Close()
 	}
 	return nil
 }
@@ -171,24 +227,19 @@ func (s *Store) Close() error {
 func (s *Store) examineShared(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
-	conn, err := s.work.Acquire(ctx)
-	if err != nil {
-		return explain("connect", err)
-	}
-	defer conn.Release()
-	viaPooler, err := pooled(ctx, conn.Conn().PgConn())
-	if err != nil {
-		return explain("connect", err)
-	}
-	if !viaPooler {
-		return nil
-	}
-	s.pooling.detected.Store(true)
-	if conn.Conn().Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+	err := s.work.lend(ctx, func(conn *pgx.Conn) error {
+		viaPooler, err := pooled(ctx, conn.PgConn())
+		if err != nil || !viaPooler {
+			return err
+		}
+		s.pooling.detected.Store(true)
+		if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+			return nil
+		}
 		return &holdfast.Error{Err: holdfast.ErrInvalid,
 			Message: "the pool prepares statements by name, and its connections go through a pooler that gives each transaction another session: set DefaultQueryExecMode of its connections to QueryExecModeCacheDescribe, or add default_query_exec_mode=cache_describe to its address"}
-	}
-	return nil
+	})
+	return explain("connect", err)
 }
 
 // Warnings lists the database settings under which a crash can lose acknowledged jobs. A safe configuration has none.
@@ -196,16 +247,12 @@ func (s *Store) Warnings(ctx context.Context) []string {
 	var warnings []string
 	err := s.withRetries(ctx, "read the settings", true, func(ctx context.Context) error {
 		warnings = nil
-		rows, err := s.work.Query(ctx, s.sql["read_durability"])
-		if err != nil {
-			return err
-		}
-		var name, setting string
-		_, err = pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
+		return s.work.query(ctx, s.sql["read_durability"], nil, func(scan func(...any) error) error {
+			var name, setting string
+			err := scan(&name, &setting)
 			warnings = append(warnings, fmt.Sprintf("%s is %s: a crash of the database's machine can lose acknowledged jobs; turn it on", name, setting))
-			return nil
+			return err
 		})
-		return err
 	})
 	if err != nil {
 		return []string{err.Error()}

@@ -30,7 +30,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 			})
 			return err
 		})
-		return s.work.SendBatch(ctx, send).Close()
+		return s.work.send(ctx, send)
 	})
 	if err != nil {
 		return 0, err

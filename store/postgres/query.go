@@ -36,28 +36,30 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 		send := &pgx.Batch{}
 		send.Queue(q.s.sql[settings])
 		send.Queue(q.s.schema.qualify(sql), arguments...)
-		answers := q.s.work.SendBatch(ctx, send)
-		defer func() { _ = answers.Close() }()
-		if _, err := answers.Exec(); err != nil {
-			return err
-		}
-		rows, err := answers.Query()
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			seen = true
-			if stopped = each(row{rows, rows.RawValues()}); stopped != nil {
-				return nil
+		return q.s.work.lend(ctx, func(conn *pgx.Conn) error {
+			answers := conn.SendBatch(ctx, send)
+			defer func() { _ = answers.Close() }()
+			if _, err := answers.Exec(); err != nil {
+				return err
 			}
-		}
-		if err := rows.Err(); err != nil && seen {
-			return explain("read", err)
-		} else if err != nil {
-			return err
-		}
-		return nil
+			rows, err := answers.Query()
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				seen = true
+				if stopped = each(row{rows, rows.RawValues()}); stopped != nil {
+					return nil
+				}
+			}
+			if err := rows.Err(); err != nil && seen {
+				return explain("read", err)
+			} else if err != nil {
+				return err
+			}
+			return nil
+		})
 	})
 	if stopped != nil {
 		return stopped
@@ -67,7 +69,7 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 
 func (q querier) Now(ctx context.Context) (now time.Time, err error) {
 	err = q.s.withRetries(ctx, "read the clock", true, func(ctx context.Context) error {
-		return q.s.work.QueryRow(ctx, q.s.sql["now"]).Scan(&now)
+		return q.s.work.queryRow(ctx, q.s.sql["now"], nil, &now)
 	})
 	return now.UTC(), err
 }

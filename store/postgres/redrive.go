@@ -72,11 +72,14 @@ func (s *Store) lanesFor(ctx context.Context, r *store.Redrive) (map[path]int32,
 	if r.Queue == "" {
 		return lanes, nil
 	}
-	rows, err := s.work.Query(ctx, s.sql["redrive_facts"], ids(r.Jobs), r.ID.String(), false)
-	if err != nil {
-		return nil, err
-	}
-	candidates, err := pgx.CollectRows(rows, scanCandidate)
+	var candidates []*candidate
+	err := s.work.lend(ctx, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, s.sql["redrive_facts"], ids(r.Jobs), r.ID.String(), false)
+		if err == nil {
+			candidates, err = pgx.CollectRows(rows, scanCandidate)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +87,7 @@ func (s *Store) lanesFor(ctx context.Context, r *store.Redrive) (map[path]int32,
 	for i, l := range candidates {
 		entries[i].Draft = &holdfast.Draft{Queue: r.Queue, Kind: l.kind, Owner: l.owner, Dependency: l.dependency}
 	}
-	if err := s.lanes.find(ctx, entries); err != nil {
+	if err := s.lanes.find(ctx, s.work, entries); err != nil {
 		return nil, err
 	}
 	for i := range entries {

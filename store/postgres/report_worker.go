@@ -14,10 +14,9 @@ func (s *Store) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
 	}
 	return s.withRetries(ctx, "register the worker", true, func(ctx context.Context) (err error) {
 		if p.For == 0 {
-			_, err = s.renews.Exec(ctx, s.sql["delete_worker"], p.Worker)
-			return err
+			return s.renews.exec(ctx, s.sql["delete_worker"], p.Worker)
 		}
-		_, err = s.renews.Exec(ctx, s.sql["upsert_worker"], p.Worker, cleanText(textArray(p.Queues)), cleanText(textArray(p.Kinds)), p.Slots, micros(p.For), cleanText(p.Version), cleanText(p.Codes), p.Policy, cleanText(p.Misses))
+		err = s.renews.exec(ctx, s.sql["upsert_worker"], p.Worker, cleanText(textArray(p.Queues)), cleanText(textArray(p.Kinds)), p.Slots, micros(p.For), cleanText(p.Version), cleanText(p.Codes), p.Policy, cleanText(p.Misses))
 		if err != nil || len(p.Depends) == 0 {
 			return err
 		}
@@ -26,7 +25,6 @@ func (s *Store) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
 			kinds.quote(cleanText(kind))
 			dependencies.quote(cleanText(dependency))
 		}
-		_, err = s.renews.Exec(ctx, s.sql["declare_kinds"], kinds.String(), dependencies.String())
-		return err
+		return s.renews.exec(ctx, s.sql["declare_kinds"], kinds.String(), dependencies.String())
 	})
 }

@@ -30,7 +30,7 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 	err = s.withRetries(ctx, "number events", true, func(ctx context.Context) error {
 		pages = 0
 		some := false
-		if err := s.work.QueryRow(ctx, s.sql["check_feed"]).Scan(&some); err != nil || !some {
+		if err := s.work.queryRow(ctx, s.sql["check_feed"], nil, &some); err != nil || !some {
 			return err
 		}
 		return s.transact(ctx, s.work, func(p *pipeline) error {

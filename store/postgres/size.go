@@ -25,7 +25,7 @@ type sizeLimit struct {
 }
 
 // check returns ErrUnavailable if the database is too large. If its size cannot be read, new jobs are accepted: the database may still refuse them.
-func (g *sizeLimit) check(ctx context.Context, s *Store) error {
+func (g *sizeLimit) check(ctx context.Context, via connections, sql map[string]string) error {
 	if g.limit <= 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (g *sizeLimit) check(ctx context.Context, s *Store) error {
 		return g.full
 	}
 	var size int64
-	if err := s.work.QueryRow(ctx, s.sql["read_database_size"]).Scan(&size); err != nil {
+	if err := via.queryRow(ctx, sql["read_database_size"], nil, &size); err != nil {
 		return nil
 	}
 	g.checkedAt, g.full = time.Now(), nil

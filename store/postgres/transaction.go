@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -25,7 +24,7 @@ const (
 type database struct {
 	sql    map[string]string // the statements by name
 	schema schema            // of all tables; sql names it already
-	work   *pgxpool.Pool
+	work   connections
 	closed atomic.Bool
 }
 
@@ -150,35 +149,36 @@ func (u *rolledBack) Unwrap() error { return u.error }
 // runTx runs a transaction whose statements are sent one at a time. If use returns an error, the transaction is rolled back and the error is wrapped
 // in rolledBack. pgx.BeginFunc is not used because its error does not distinguish this case from a COMMIT whose answer was lost.
 func (d *database) runTx(ctx context.Context, use func(pgx.Tx) error) error {
-	tx, err := d.work.Begin(ctx)
-	if err != nil {
-		return &rolledBack{err}
-	}
-	if err := use(tx); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = tx.Rollback(ctx)
-		return &rolledBack{err}
-	}
-	return tx.Commit(ctx)
+	return d.work.lend(ctx, func(conn *pgx.Conn) error {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return &rolledBack{err}
+		}
+		if err := use(tx); err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = tx.Rollback(ctx)
+			return &rolledBack{err}
+		}
+		return tx.Commit(ctx)
+	})
 }
 
 // A pipeline is a transaction whose statements are queued and sent together: the first statements travel with BEGIN, the last ones with COMMIT.
 // Queued statements run at the next flush.
 type pipeline struct {
 	*pgx.Batch
-	conn   *pgxpool.Conn
+	conn   *pgx.Conn
 	schema schema
 }
 
 // transact runs a pipelined transaction. If use returns an error, the transaction is rolled back and the error is wrapped in rolledBack. Any other
 // error comes from the last flush, which includes COMMIT, so the transaction may have committed.
-func (d *database) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipeline) error) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return &rolledBack{err}
-	}
-	defer conn.Release() // closes a connection that is still in a transaction
+func (d *database) transact(ctx context.Context, on connections, use func(*pipeline) error) error {
+	return on.lend(ctx, func(conn *pgx.Conn) error { return d.transactOn(ctx, conn, use) })
+}
+
+func (d *database) transactOn(ctx context.Context, conn *pgx.Conn, use func(*pipeline) error) error {
 	p := &pipeline{&pgx.Batch{}, conn, d.schema}
 	p.Queue("begin")
 	p.Queue(d.sql["configure_planner"])
@@ -215,7 +215,7 @@ func (p *pipeline) flush(ctx context.Context) error {
 
 // rollback rolls back with a timeout of its own, so that a caller whose context has ended does not cost the pool a connection.
 func (p *pipeline) rollback() {
-	if conn := p.conn.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+	if conn := p.conn; !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = conn.PgConn().Exec(ctx, "rollback").Close()

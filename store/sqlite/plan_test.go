@@ -24,6 +24,12 @@ var plans = storetest.Plans{
 		"idempotency_find": "idempotency(owner,key)",
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
+		"find_replaceable": "job(id) later(job) ready(lane,priority,job)",
+		"replace_job":      "job(id)",
+		"expiry_drop":      "expiry(expire_at,job)",
+		"unique_pass":      "unique(owner,kind,key) finished(job)",
+		"unique_lose":      "job(id)",
+		"find_token":       "job(id) ready(lane,priority,job) later(job) batch(all)",
 
 		"read_weights":      "record(namespace)",
 		"find_lines":        "ready(lane)",
