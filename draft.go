@@ -35,6 +35,9 @@ type Draft struct {
 	// of them.
 	After    []ID `json:"after,omitempty"`
 	AfterAll bool `json:"after_all,omitempty"`
+	// Step names the job within its group, so that members that wait for it can ask for its result by this name. Each name is used
+	// once in a group. Optional.
+	Step string `json:"step,omitempty"`
 
 	// Dependency names what the job calls, if that differs from what the worker declared for its kind: a host, a printer, a
 	// bucket. Breakers, limits and other holds on this dependency apply to the job. When empty, the kind's dependency applies.
@@ -137,6 +140,7 @@ func (d *Draft) prepare() error {
 	}
 	d.checkAfter(&p)
 	d.checkReplace(&p)
+	d.checkStep(&p)
 	if d.RetryWithin < 0 || d.RetryWithin > check.MaxDelay {
 		p.Add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}
@@ -168,6 +172,16 @@ func (d *Draft) checkAfter(p *check.Problems) {
 		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
 			p.Add("waiting for %v: name each other member once", id)
 		}
+	}
+}
+
+func (d *Draft) checkStep(p *check.Problems) {
+	if d.Step == "" {
+		return
+	}
+	p.Name("step", d.Step)
+	if d.Group.IsZero() {
+		p.Add("a step %.140q without a group: name the group of which the job is a member, or leave the step out", d.Step)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 //
 // The block must equal the text of that file between a line "// README start" (or "// README start checkpoint") and the next line "// README end", or the
 // whole file where there are no such lines. `go test ./internal/archtest -run CodeInThePages -update` copies the code into the pages.
-var example = regexp.MustCompile("(?sm)^<!-- example: (\\S+)(?: (\\S+))? -->\n+```[a-z]*\n(.*?)\n```$")
+var example = regexp.MustCompile("(?sm)^<!-- example: (\\S+)(?: (\\S+))? -->\n+```[a-z]*\n(.*?)^```$")
 
 var anyMarker = regexp.MustCompile(`(?m)^<!-- example: (\S+)(?: \S+)? -->`)
 
@@ -67,7 +67,7 @@ func synced(s source, read func(string) (string, error)) (text string, bad []vio
 		if strings.TrimSpace(shown) != want {
 			bad = append(bad, s.violation(line, "the code differs from %s: copy this into the block (or run the test with -update):\n%s", name, want))
 		}
-		text += s.text[from:at[6]] + want
+		text += s.text[from:at[6]] + want + "\n"
 		from = at[7]
 	}
 	return text + s.text[from:], bad

@@ -34,7 +34,7 @@ var exportedNames = map[string]int{
 	"ops":                 58,
 	"schedule":            8,
 	"server":              12,
-	"store":               84,
+	"store":               86,
 	"store/anystore":      5,
 	"store/postgres":      4,
 	"store/sqlite":        7,

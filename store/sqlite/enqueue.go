@@ -24,8 +24,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	var receipts []holdfast.Receipt
 	submit, into := s.writer.writeShared, func(t *tx) executor { return t }
 	for i := range prepared {
-		if len(prepared[i].After) > 0 {
-			submit = s.writer.write // a draft that waits for members reads rows that other calls may have added
+		if len(prepared[i].After) > 0 || prepared[i].Step != "" {
+			submit = s.writer.write // a draft that waits for members, or has a name, reads rows that other calls may have added
 		}
 		if prepared[i].Replace != nil {
 			submit, into = s.writer.write, func(t *tx) executor { return unbatched{t} } // it changes rows that other calls, or this one, may have added
@@ -197,6 +197,9 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
 		_, err = e.add("later_add", due, d.ID)
+	}
+	if err == nil && d.Step != "" {
+		_, err = e.add("step_add", &d.Group, &d.Step, &d.ID)
 	}
 	if err == nil && expire != nil {
 		_, err = e.add("expiry_add", expire, d.ID)

@@ -36,30 +36,17 @@ var chapters = []*huma.Tag{
 	{Name: "store", Description: "The methods of a store, for engines and other Go programs that work through a server."},
 }
 
-// examples are request and answer bodies, by route name and direction. A test decodes each as its type.
-var examples = map[string]string{
-	"problem":            `{"type": "/problems/conflict", "title": "The request conflicts with the present state", "status": 409, "detail": "job 01890a5d-ac96-774b-bcce-b302099a8057 is complete: only a failed job can be retried", "code": "conflict", "job": "01890a5d-ac96-774b-bcce-b302099a8057", "request_id": "01890a5d-b1f0-7c3e-9d2a-0f1e2d3c4b5a"}`,
-	"enqueue in":         `{"kind": "mail", "args": {"to": "ann@example.com"}, "queue": "mails", "owner": "acme", "delay": "30s", "unique_key": "welcome/ann"}`,
-	"enqueue out":        `{"id": "01890a5d-ac96-774b-bcce-b302099a8057"}`,
-	"enqueue-bulk in":    `[{"kind": "mail", "args": {"to": "ann@example.com"}}, {"kind": "mail", "args": {"to": "bob@example.com"}}]`,
-	"get-job out":        `{"id": "01890a5d-ac96-774b-bcce-b302099a8057", "kind": "mail", "queue": "mails", "args": {"to": "ann@example.com"}, "priority": 0, "owner": "acme", "created_at": "2026-01-02T03:04:05Z", "state": "failed", "token": 3, "failures": 3, "crashes": 0, "releases": 0, "generation": 1, "last_failure": {"code": "TIMEOUT", "category": "timeout", "message": "it took too long"}, "finished_at": "2026-01-02T03:14:05Z", "as_of": "2026-01-02T04:00:00Z"}`,
-	"retry-job in":       `{"reason": "the mail server is back"}`,
-	"retry-job out":      `{"ahead": 12}`,
-	"cancel-job in":      `{"reason": "the customer withdrew the order"}`,
-	"cancel-job out":     `{"state": "cancelled"}`,
-	"discard-job in":     `{"reason": "sent by hand"}`,
-	"edit-job in":        `{"args": {"to": "ann@example.org", "cc": null}, "queue": "bulk", "delay": "0s", "reason": "a new address"}`,
-	"explain-job out":    `{"job": {"id": "01890a5d-ac96-774b-bcce-b302099a8057", "kind": "mail", "queue": "mails", "args": {}, "priority": 0, "created_at": "2026-01-02T03:04:05Z", "state": "queued", "token": 0, "failures": 0, "crashes": 0, "releases": 0, "generation": 1, "as_of": "2026-01-02T03:04:10Z"}, "reasons": [{"name": "queue paused", "text": "queue mails is paused by ann: too much", "remedy": "holdfast resume --queue mails"}]}`,
-	"place-hold in":      `{"dependency": "gateway", "for": "15m", "reason": "maintenance"}`,
-	"lift-hold in":       `{"dependency": "gateway"}`,
-	"pause-queue in":     `{"for": "1h", "reason": "too much at once"}`,
-	"force-breaker in":   `{"open": true, "reason": "maintenance"}`,
-	"start-redrive in":   `{"filter": {"code": "GW_5XX", "queue": "mails"}, "canary": 10, "per_second": 20, "reason": "the gateway is repaired"}`,
-	"triage-error in":    `{"status": "ignored", "for": "24h", "reason": "known, fixed tomorrow"}`,
-	"subscribe in":       `{"name": "alarm", "sink": "webhook", "target": "https://example.com/hook", "events": ["job.failed", "breaker.*"], "secrets": ["alarm"]}`,
-	"set-schedule in":    `{"cron": "0 9 * * 1-5", "zone": "Europe/Berlin", "draft": {"kind": "report", "queue": "reports"}}`,
-	"apply-retention in": `{"rules": [{"name": "failed", "state": "failed", "for": "2160h"}, {"name": "rest", "for": "720h"}], "reason": "the disk is small"}`,
-	"apply-policy in":    `{"text": "kinds:\n  mail:\n    max_attempts: 5\n"}`,
-	"make-key in":        `{"name": "the shop", "scope": "operator", "owner": "acme", "expire_in": "8760h"}`,
-	"make-group in":      `{"name": "newsletter", "then": [{"on": "ready", "draft": {"kind": "report"}}]}`,
+// details are the details of problems that the document shows, by code.
+var details = map[string]string{
+	"invalid":                `the JSON is not valid at /delay: a duration is a string such as "1m30s"`,
+	"unauthenticated":        "send an API key: Authorization: Bearer hf_...",
+	"forbidden":              "this needs a key of scope operator or admin; this key has the scope viewer",
+	"not_found":              "there is no job 01890a5d-ac96-774b-bcce-b302099a8057",
+	"conflict":               "job 01890a5d-ac96-774b-bcce-b302099a8057 is complete: only a failed job can be retried",
+	"lease_lost":             "the lease is no longer held",
+	"purged":                 "job 01890a5d-ac96-774b-bcce-b302099a8057 was deleted by retention",
+	"precondition_failed":    "job 01890a5d-ac96-774b-bcce-b302099a8057 has changed since it was read: read it again and repeat the edit",
+	"idempotency_key_reused": "the idempotency key was used for another draft",
+	"throttled":              "the key sends more than 10000 requests a second",
+	"unavailable":            "the server is at capacity",
 }

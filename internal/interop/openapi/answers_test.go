@@ -75,30 +75,39 @@ func operationOf(s *server.Server, name string) (api.Operation, bool) {
 
 func TestTheExamplesMatchTheirTypes(t *testing.T) {
 	srv, doc, _, _ := documented(t)
-	for name, text := range examples {
-		if name == "problem" {
-			var p api.Problem
-			if err := api.Unmarshal([]byte(text), &p); err != nil {
-				t.Error(err)
-			}
-			continue
-		}
-		route, way, _ := strings.Cut(name, " ")
+	all, err := exchanges()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for route, e := range all {
 		r, ok := operationOf(srv, route)
 		if !ok {
 			t.Errorf("there is no route %s for its example", route)
 			continue
 		}
-		of := r.Out
-		if way == "in" {
-			body, _ := r.In.FieldByName("Body")
-			of = body.Type
+		if len(e.Out) > 0 {
+			matches(t, doc, r.Out, route+" out", e.Out)
 		}
-		if err := api.Unmarshal([]byte(text), reflect.New(of).Interface()); err != nil {
-			t.Errorf("the example %s: %v", name, err)
+		if body, has := r.In.FieldByName("Body"); has && len(e.In) > 0 {
+			matches(t, doc, body.Type, route+" in", e.In)
 		}
-		conform(t, doc, doc.Components.Schemas.Schema(of, true, name), "the example "+name, text)
 	}
+	for _, code := range api.Codes() {
+		text, err := json.Marshal(problemOf(code))
+		if err != nil {
+			t.Fatal(err)
+		}
+		matches(t, doc, reflect.TypeFor[api.Problem](), "problem "+code, text)
+	}
+}
+
+// matches checks that an example has the type of its operation, and its schema.
+func matches(t *testing.T, doc *huma.OpenAPI, of reflect.Type, name string, text []byte) {
+	t.Helper()
+	if err := api.Unmarshal(text, reflect.New(of).Interface()); err != nil {
+		t.Errorf("the example %s: %v", name, err)
+	}
+	conform(t, doc, doc.Components.Schemas.Schema(described(of), true, name), "the example "+name, string(text))
 }
 
 // lively makes something of every sort, and answers with what stands for names in paths.

@@ -100,11 +100,11 @@ func aliases() map[reflect.Type]reflect.Type {
 const length = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0`
 
 func (asDuration) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "Duration", &huma.Schema{Type: huma.TypeString, Pattern: `^-?(` + length + `)$`, PatternDescription: "a duration such as 1m30s", Examples: []any{"1m30s"}})
+	return shared(r, "Duration", &huma.Schema{Type: huma.TypeString, Pattern: `^-?(` + length + `)$`, Examples: []any{"1m30s"}})
 }
 
 func (asSpan) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "DurationOrForever", &huma.Schema{Type: huma.TypeString, Pattern: `^(forever|` + length + `)$`, PatternDescription: "a duration such as 720h, or forever", Examples: []any{"720h"}})
+	return shared(r, "DurationOrForever", &huma.Schema{Type: huma.TypeString, Pattern: `^(forever|` + length + `)$`, Examples: []any{"720h"}})
 }
 
 func (asID) Schema(r huma.Registry) *huma.Schema {

@@ -1,9 +1,9 @@
 package openapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +64,7 @@ func newWriter(words map[string]string) *writer {
 	problem := w.schema(reflect.TypeFor[api.Problem](), "Problem")
 	w.doc.Components.Responses = map[string]*huma.Response{"Problem": {
 		Description: "What went wrong, and what to do about it (RFC 9457).",
-		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem, Example: example("problem")}},
+		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem, Example: problemOf("conflict")}},
 	}}
 	w.told = append(w.told, problem)
 	return w
@@ -91,6 +91,10 @@ func (w *writer) operation(m api.Operation) {
 	o := &huma.Operation{
 		OperationID: m.Name, Method: m.Method, Path: api.Prefix + m.Path, Tags: []string{m.Tag},
 		Responses: map[string]*huma.Response{"default": {Ref: "#/components/responses/Problem"}},
+	}
+	for _, code := range problemsOf(m) {
+		status, name := w.problem(code)
+		o.Responses[status] = &huma.Response{Ref: "#/components/responses/" + name}
 	}
 	o.Summary, o.Description = wordsOn(m)
 	answer := &huma.Response{Description: http.StatusText(m.Status)}
@@ -119,6 +123,47 @@ func (w *writer) operation(m api.Operation) {
 	}
 	w.otherForms(m, o)
 	w.doc.AddOperation(o)
+}
+
+// codes in the text about a route: Errors: conflict (...), not_found (...).
+var errorsIn = regexp.MustCompile(`Errors: (.*)`)
+
+// problemsOf are the codes of the problems with which a route may answer.
+func problemsOf(m api.Operation) []string {
+	codes := []string{"invalid", "unauthenticated", "forbidden", "throttled"}
+	if said := errorsIn.FindStringSubmatch(m.About); said != nil {
+		for _, code := range api.Codes() {
+			if regexp.MustCompile(`\b` + code + `\b`).MatchString(said[1]) {
+				codes = append(codes, code)
+			}
+		}
+	}
+	return codes
+}
+
+// problemOf is a problem as the server sends it.
+func problemOf(code string) *api.Problem {
+	return api.ProblemOf((&api.Problem{Code: code, Detail: details[code]}).Err())
+}
+
+// problem adds the code to the answers in the components, which are by status: several codes may have one.
+func (w *writer) problem(code string) (status, name string) {
+	p := problemOf(code)
+	name = strings.ReplaceAll(http.StatusText(p.Status), " ", "")
+	r := w.doc.Components.Responses[name]
+	if r == nil {
+		r = &huma.Response{Content: map[string]*huma.MediaType{"application/problem+json": {Schema: w.schema(reflect.TypeFor[api.Problem](), "Problem"), Examples: map[string]*huma.Example{}}}}
+		if p.RetryAfter() > 0 {
+			r.Headers = map[string]*huma.Param{"Retry-After": {Ref: "#/components/headers/Retry-After"}}
+		}
+		w.doc.Components.Responses[name] = r
+	}
+	shown := r.Content["application/problem+json"].Examples
+	if shown[code] == nil {
+		shown[code] = &huma.Example{Value: p}
+		r.Description = strings.TrimPrefix(r.Description+"; "+code+": "+p.Title, "; ")
+	}
+	return strconv.Itoa(p.Status), name
 }
 
 // param adds a parameter, and records in which type it is declared.
@@ -154,6 +199,7 @@ func headers() map[string]*huma.Param {
 		"ETag":         "Version of the job, for If-Match.",
 		"Link":         "URL of the next page (rel=next); missing on the last page.",
 		"Location":     "Path of the new resource.",
+		"Retry-After":  "Seconds after which the same request may succeed.",
 	} {
 		all[name] = &huma.Param{Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
 	}
@@ -304,10 +350,16 @@ func inside(s *huma.Schema) []*huma.Schema {
 	return list
 }
 
-// example is the example of a body, if there is one.
+// example is the recorded body of an operation: "enqueue in" or "enqueue out".
 func example(name string) any {
-	if text, ok := examples[name]; ok {
-		return json.RawMessage(text)
+	all, _ := exchanges() // tests of the examples report the error
+	operation, way, _ := strings.Cut(name, " ")
+	text := all[operation].Out
+	if way == "in" {
+		text = all[operation].In
 	}
-	return nil
+	if len(text) == 0 {
+		return nil
+	}
+	return text
 }

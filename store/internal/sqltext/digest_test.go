@@ -36,7 +36,7 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail", Dependency: "gateway"}, {Kind: "mail", Dependency: "gateway2"}, {Kind: "mail", RetryWithin: 1}, {Kind: "mail", Dependency: "gateway", RetryWithin: 1},
 		{Kind: "mail", Group: holdfast.ID{1}}, {Kind: "mail", Group: holdfast.ID{2}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}},
 		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}, {4}}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{4}, {3}}},
-		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true},
+		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true}, {Kind: "mail", Group: holdfast.ID{1}, Step: "load"}, {Kind: "mail", Group: holdfast.ID{1}, Step: "parse"},
 	} {
 		digest := sqltext.Digest(d)
 		if before, twice := seen[digest]; twice {
