@@ -48,6 +48,7 @@ func newDeploy(t *testing.T, address string) *deploy {
 	d := &deploy{T: t, dir: t.TempDir(), address: address, stop: make(chan struct{}), runs: map[holdfast.ID]int{}}
 	d.gateway = httptest.NewServer(http.HandlerFunc(d.receive))
 	t.Cleanup(d.gateway.Close)
+	ok(d, os.WriteFile(d.script(), []byte(strings.ReplaceAll(note, "NOTES", "'"+d.notes()+"'")), 0o700)) // once: servers run it while others start
 	return d
 }
 
@@ -74,9 +75,7 @@ func (d *deploy) receive(w http.ResponseWriter, r *http.Request) {
 // flaky, and takes long with slow. The number of the attempt does not tell the first run: a server that is killed may have claimed the job and not run it.
 func (d *deploy) programs(r release) string {
 	d.Helper()
-	script := filepath.Join(d.dir, "note.sh")
-	ok(d, os.WriteFile(script, []byte(strings.ReplaceAll(note, "NOTES", "'"+d.notes()+"'")), 0o700))
-	list, err := json.Marshal(map[string]any{"programs": map[string]any{"note": map[string]any{"path": script, "args": []string{r.name}}}})
+	list, err := json.Marshal(map[string]any{"programs": map[string]any{"note": map[string]any{"path": d.script(), "args": []string{r.name}}}})
 	ok(d, err)
 	path := filepath.Join(d.dir, r.name+".json")
 	ok(d, os.WriteFile(path, list, 0o600))
@@ -89,6 +88,8 @@ grep -q -s "$HOLDFAST_JOB_ID" NOTES && run=again
 echo "$1 $HOLDFAST_JOB_ID" >> NOTES
 case $2-$run in flaky-first) exit 1 ;; slow-first) sleep 3 ;; esac
 `
+
+func (d *deploy) script() string { return filepath.Join(d.dir, "note.sh") }
 
 func (d *deploy) notes() string { return filepath.Join(d.dir, "notes") }
 
