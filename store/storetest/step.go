@@ -131,7 +131,7 @@ var stepLaws = []law{
 			of[one.Job] = one
 		}
 		same(s, "upstreams", of, map[holdfast.ID]store.Upstream{
-			load:  {Job: load, Kind: "mail", Step: "load", State: holdfast.Complete, Result: json.RawMessage(`{"b":1.50,  "a":"ü"}`)},
+			load:   {Job: load, Kind: "mail", Step: "load", State: holdfast.Complete, Result: json.RawMessage(`{"b":1.50,  "a":"ü"}`)},
 			parse:  {Job: parse, Kind: "mail", State: holdfast.Complete},
 			broken: {Job: broken, Kind: "mail", Step: "check", State: holdfast.Failed, Code: "BROKEN"},
 		})

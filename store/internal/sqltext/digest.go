@@ -56,6 +56,15 @@ func Digest(d holdfast.Draft) [32]byte {
 	if d.AfterAll {
 		w.text("after all")
 	}
+	if len(d.When) > 0 {
+		w.text("when")
+		w.number(int64(len(d.When)))
+		for _, c := range d.When {
+			w.text(string(c.Job[:]))
+			w.text(c.Step)
+			w.text(string(c.On))
+		}
+	}
 	if d.Step != "" {
 		w.text("step")
 		w.text(d.Step)
