@@ -179,21 +179,21 @@ func (a *admission) readReplaceable(ctx context.Context, job holdfast.ID) (old r
 
 // waiting returns the statement that inserts the row with which the job waits after a replacement, its parameters, and the start time of the job if that is in the
 // future.
-func (old *replaceable) waiting(r rule.Replacement) (place string, row []any, run *string) {
-	at, ready := old.DueAt, old.ready
+func (o *replaceable) waiting(r rule.Replacement) (place string, row []any, run *string) {
+	at, ready := o.DueAt, o.ready
 	if r.Moved {
-		if at, ready = r.Due, !r.Due.After(old.now); !ready {
+		if at, ready = r.Due, !r.Due.After(o.now); !ready {
 			run = new(timestamp(at))
-		} else if at = old.now; old.waits { // it no longer has a time of its own
-			at = old.CreatedAt
+		} else if at = o.now; o.waits { // it no longer has a time of its own
+			at = o.CreatedAt
 		}
 	}
-	member := []any{"{" + old.ID.String() + "}", "{0}", "{0}", "{0}", "{0}", "{1}"} // array literals, which every driver takes
-	if !ready || old.waits {
-		return "edit_later", append([]any{timestamp(at), old.waits}, member...), run
+	member := []any{"{" + o.ID.String() + "}", "{0}", "{0}", "{0}", "{0}", "{1}"} // array literals, which every driver takes
+	if !ready || o.waits {
+		return "edit_later", append([]any{timestamp(at), o.waits}, member...), run
 	}
 	var since *string // nil: due since its creation
-	if !at.Equal(old.CreatedAt) {
+	if !at.Equal(o.CreatedAt) {
 		since = new(timestamp(at))
 	}
 	return "ready_add", append([]any{since}, member...), run
