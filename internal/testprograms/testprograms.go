@@ -16,11 +16,12 @@ type Program struct {
 	Else    string // how to install it on other systems
 }
 
-// The programs: interpreters for workers in two languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
+// The programs: interpreters for workers and receivers in other languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
 // and read PDFs, and a validator of XML.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
+	PHP      = Program{"php", "php-cli", "macOS: brew install php"}
 	Promtool = Program{"promtool", "prometheus", "macOS: brew install prometheus"}
 
 	Pgbouncer = Program{"pgbouncer", "pgbouncer", "macOS: brew install pgbouncer"}
@@ -35,7 +36,7 @@ var (
 )
 
 // All lists the programs.
-var All = []Program{Python, Node, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
+var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
 
 // Ensure returns the path of the program. If it is missing, it is installed where that is possible; otherwise the error says how to install it.
 func (p Program) Ensure() (string, error) {
