@@ -35,6 +35,9 @@ type Draft struct {
 	// of them.
 	After    []ID `json:"after,omitempty"`
 	AfterAll bool `json:"after_all,omitempty"`
+	// Step names the job within its group, so that members that wait for it can ask for its result by this name. Each name is used
+	// once in a group. Optional.
+	Step string `json:"step,omitempty"`
 
 	// Dependency names what the job calls, if that differs from what the worker declared for its kind: a host, a printer, a
 	// bucket. Breakers, limits and other holds on this dependency apply to the job. When empty, the kind's dependency applies.
@@ -60,6 +63,8 @@ type Draft struct {
 	UniqueKey string `json:"unique_key,omitempty"`
 	// UniqueDone keeps the key after the job completes: enqueueing returns the complete job instead of adding a new one.
 	UniqueDone bool `json:"unique_done,omitempty"`
+	// Replace lets the draft replace the content of the job that has its unique key, until that job is claimed. Nil: the job stays as it is.
+	Replace *Replace `json:"replace,omitempty"`
 
 	// IdempotencyKey makes Enqueue safe to repeat. Enqueueing the same draft with the same key returns the same job, even
 	// after it has ended. A different draft with the same key is refused with ErrConflict. Keys are scoped to the owner.
@@ -75,6 +80,7 @@ type Draft struct {
 type Receipt struct {
 	ID       ID   // of the new job, or of the existing one
 	Existing bool // a job with the same unique or idempotency key existed; nothing was added
+	Replaced bool // the existing job has the content of the draft now; see Draft.Replace
 }
 
 // NewDraft returns a draft with the kind and the marshalled arguments. The caller sets the other fields. An error wraps
@@ -133,6 +139,8 @@ func (d *Draft) prepare() error {
 		p.Add("max attempts %d: give a positive number, or 0 to leave it to the policy", d.MaxAttempts)
 	}
 	d.checkAfter(&p)
+	d.checkReplace(&p)
+	d.checkStep(&p)
 	if d.RetryWithin < 0 || d.RetryWithin > check.MaxDelay {
 		p.Add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}
@@ -164,6 +172,16 @@ func (d *Draft) checkAfter(p *check.Problems) {
 		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
 			p.Add("waiting for %v: name each other member once", id)
 		}
+	}
+}
+
+func (d *Draft) checkStep(p *check.Problems) {
+	if d.Step == "" {
+		return
+	}
+	p.Name("step", d.Step)
+	if d.Group.IsZero() {
+		p.Add("a step %.140q without a group: name the group of which the job is a member, or leave the step out", d.Step)
 	}
 }
 

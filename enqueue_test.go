@@ -76,6 +76,20 @@ func TestUniquePeriodGivesEqualArgumentsAnEqualKeyWithinThePeriod(t *testing.T) 
 	})
 }
 
+func TestDebounceReplacesAndMovesTheStart(t *testing.T) {
+	d := draftOf(t, order{1}, holdfast.UniqueArgs, holdfast.Debounce(time.Second, time.Minute))
+	if d.Delay != time.Second || d.Replace == nil || *d.Replace != (holdfast.Replace{Start: true, MaxAge: time.Minute, Follow: true}) {
+		t.Errorf("%+v", d)
+	}
+	if err := d.Prepare(); err != nil {
+		t.Error(err)
+	}
+	d.UniqueKey = ""
+	if err := d.Prepare(); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
 func TestAnIDIsAValueOfDatabaseSQL(t *testing.T) {
 	id := holdfast.NewID()
 	value, err := id.Value()

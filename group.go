@@ -111,8 +111,8 @@ func (g *Group) Prepare() error {
 		default:
 			p.Add("a continuation on %.40q: use ready, partial, failed, cancelled or expired, or leave it empty", t.On)
 		}
-		if !t.Draft.Group.IsZero() || len(t.Draft.After) > 0 || !t.Draft.ID.IsZero() {
-			p.Add("a continuation with an id, a group or jobs to wait for: remove them")
+		if !t.Draft.Group.IsZero() || len(t.Draft.After) > 0 || t.Draft.Step != "" || !t.Draft.ID.IsZero() {
+			p.Add("a continuation with an id, a group, a step or jobs to wait for: remove them")
 		}
 		draft := t.Draft
 		if err := draft.Prepare(); err != nil {

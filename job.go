@@ -36,6 +36,7 @@ type Job struct {
 	Dependency     string          `json:"dependency,omitempty"` // what the job calls: from the draft, or else declared by a worker for the kind
 	Group          ID              `json:"group,omitzero"`
 	After          []ID            `json:"after,omitempty"` // members of its group that must end before it starts; set by Job and History, not in lists and leases
+	Step           string          `json:"step,omitempty"`  // its name within its group; not set in leases
 	RetryWithin    time.Duration   `json:"retry_within,omitempty"`
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
@@ -75,7 +76,8 @@ type Job struct {
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
 	Result     json.RawMessage `json:"result,omitempty"`    // only when complete
 	Discarded  bool            `json:"discarded,omitempty"` // failed, and not a dead letter: discarded by a person, or benign
-	Upstream   ID              `json:"upstream,omitzero"`   // cancelled because this member, for which it waited, did not complete
+	Upstream   ID              `json:"upstream,omitzero"`   // cancelled because of how this member, for which it waited, ended
+	Skipped    bool            `json:"skipped,omitempty"`   // cancelled and not needed: it waited for an outcome that did not come, such as the failure of a member that is complete
 
 	AsOf time.Time `json:"as_of"` // the store's clock when the job was read
 }

@@ -146,6 +146,15 @@ func (s *Store) Note(ctx context.Context, notes []store.Note) ([]error, error) {
 	})
 }
 
+// Upstreams returns the members for which a leased job waited.
+func (s *Store) Upstreams(ctx context.Context, f store.UpstreamFilter) ([]store.Upstream, string, error) {
+	out, err := callOpen(ctx, s, api.Upstreams, api.UpstreamsIn{Letter: true, Body: api.UpstreamsWanted(f)}, mayRepeat)
+	for i := range out.Upstreams {
+		out.Upstreams[i].Result = api.Unmark(out.Upstreams[i].Result)
+	}
+	return out.Upstreams, out.Cursor, err
+}
+
 // sendInChunks sends many entries in calls of at most MostLeases entries and about half of WorkLimit, and joins the answers in order.
 func sendInChunks[T any](all []T, weight func(T) int, send func([]T) (api.Answers, error)) ([]error, error) {
 	answers := make([]error, 0, len(all))

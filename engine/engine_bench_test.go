@@ -57,6 +57,9 @@ func (s *endlessStore) Renew(context.Context, []store.Renewal, time.Duration) (s
 func (s *endlessStore) Note(_ context.Context, n []store.Note) ([]error, error) {
 	return make([]error, len(n)), nil
 }
+func (s *endlessStore) Upstreams(context.Context, store.UpstreamFilter) ([]store.Upstream, string, error) {
+	return nil, "", nil
+}
 func (s *endlessStore) ReportWorker(context.Context, store.WorkerInfo) error { return nil }
 func (s *endlessStore) Await(ctx context.Context, _ []string, patience time.Duration) (store.Wake, error) {
 	timer := time.NewTimer(patience)

@@ -3,6 +3,7 @@ package holdfasttest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,8 @@ import (
 // oneJob is what an engine sees instead of a store while Work runs a handler: one lease, which it hands out once, and records of what is written about it. It
 // answers every question about anything else as an empty store does.
 type oneJob struct {
-	end     error         // Setup.End
+	end     error // Setup.End
+	before  []store.Upstream
 	started chan struct{} // closed when the handler begins
 	settled chan struct{}
 	ended   chan struct{} // closed when Setup.EndAfter has passed
@@ -31,8 +33,8 @@ type oneJob struct {
 	completedIn any               // the transaction
 }
 
-func newOneJob(lease store.Lease, end error) *oneJob {
-	return &oneJob{end: end, started: make(chan struct{}), settled: make(chan struct{}), ended: make(chan struct{}), lease: &lease, id: lease.ID}
+func newOneJob(lease store.Lease, s Setup) *oneJob {
+	return &oneJob{end: s.End, before: s.Upstreams, started: make(chan struct{}), settled: make(chan struct{}), ended: make(chan struct{}), lease: &lease, id: lease.ID}
 }
 
 // run runs the engine until the attempt is settled.
@@ -194,6 +196,18 @@ func (o *oneJob) Note(_ context.Context, notes []store.Note) ([]error, error) {
 		}
 	}
 	return answers, nil
+}
+
+func (o *oneJob) Upstreams(_ context.Context, f store.UpstreamFilter) (found []store.Upstream, cursor string, err error) {
+	for _, one := range o.before {
+		if f.Step == "" || f.Step == one.Step {
+			found = append(found, one)
+		}
+	}
+	if f.Step != "" && len(found) == 0 {
+		err = &holdfast.Error{Err: holdfast.ErrNotFound, Message: fmt.Sprintf("the job did not wait for a step %q (Setup.Upstreams)", f.Step)}
+	}
+	return found, "", err
 }
 
 // Await returns when the context of the handler is to end, so that the engine renews and learns the cause.

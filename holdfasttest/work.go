@@ -20,6 +20,8 @@ type Setup struct {
 	Job holdfast.Job
 	// Checkpoint is what an earlier attempt saved: a value that is marshalled to JSON.
 	Checkpoint any
+	// Upstreams are the members of its group for which the job waited, as Job.Upstream and Job.Upstreams find them.
+	Upstreams []store.Upstream
 
 	Options engine.KindOptions // those with which the program registers the handler: the policy, the time limit
 	Config  engine.Config      // of the engine: codes, policies, middleware. Its logger also gets what Attempt.Log returns
@@ -72,7 +74,7 @@ func Work[A holdfast.Args](t testing.TB, handler func(ctx context.Context, job *
 	var log bytes.Buffer
 	setup.Config.Log = slog.New(recordLog(&log, setup.Config.Log))
 	setup.Config.Queues = []string{engine.AllQueues}
-	jobs := newOneJob(lease, setup.End)
+	jobs := newOneJob(lease, setup)
 	worker, err := engine.New(jobs, setup.Config)
 	if err != nil {
 		t.Fatalf("holdfasttest: %v", err)

@@ -197,3 +197,25 @@ func fatal(t *testing.T, check func(testing.TB)) string {
 	}
 	return r.text
 }
+
+func TestAHandlerReadsTheResultsOfTheSetup(t *testing.T) {
+	handler := func(ctx context.Context, job *engine.Job[parcel]) error {
+		var rows int
+		if err := job.Upstream(ctx, "load", &rows); err != nil {
+			return err
+		}
+		job.Result(rows + 1)
+		return nil
+	}
+	attempt := holdfasttest.Work(t, handler, home, func(s *holdfasttest.Setup) {
+		s.Upstreams = []store.Upstream{{Step: "load", State: holdfast.Complete, Result: []byte("41")}}
+	})
+	var rows int
+	attempt.RequireResult(t, &rows)
+	if rows != 42 {
+		t.Errorf("the result is %d", rows)
+	}
+	if none := holdfasttest.Work(t, handler, home); none.State == holdfast.Complete {
+		t.Error("a handler read a result of a job that waited for nothing")
+	}
+}

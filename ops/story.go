@@ -17,7 +17,7 @@ import (
 type StoryLine struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, throttled, released, reclaimed, complete, failed, expired, cancelled,
-	// manual retry, redrive, cancel requested, discard, deadline missed, late result, resend, artifact expired.
+	// manual retry, redrive, cancel requested, discard, replace, key passed, deadline missed, late result, resend, artifact expired.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
 	Attempt    int           `json:"attempt,omitempty"` // number of the attempt in its generation
@@ -187,6 +187,10 @@ func (t *storyBuilder) event(e store.Event, changes []Difference) {
 		order, line.Text = beginning, redriven(e)
 	case store.EventExpired:
 		line.Name, line.Text = "artifact expired", fmt.Sprintf("its artifact %s expired", e.Reason)
+	case "replace":
+		line.Text = "content replaced " + e.Reason
+	case "key passed":
+		line.Text = e.Reason
 	case "deadline missed":
 		line.Text = "retry_within was exceeded: " + e.Reason
 	}

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +42,9 @@ func (s *Service) Subscriptions(ctx context.Context) ([]SubscriptionStatus, erro
 		}
 		list = append(list, withLag(sub, head))
 	}
-	slices.SortFunc(list, func(a, b SubscriptionStatus) int { return slices.Compare(b.ID[:], a.ID[:]) })
+	slices.SortFunc(list, func(a, b SubscriptionStatus) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), bytes.Compare(b.ID[:], a.ID[:]))
+	})
 	return list, errors.Join(problems...)
 }
 

@@ -23,6 +23,7 @@ func (s *Server) mountClaims() {
 	mount(s, api.RenewJobs, s.renew)
 	mount(s, api.SettleJobs, s.settle)
 	mount(s, api.NoteJobs, s.note)
+	mount(s, api.Upstreams, s.upstreams)
 	mount(s, api.PutWorker, func(ctx context.Context, c Caller, in *api.ReportWorkerIn) (nothing, error) {
 		p := in.Body
 		if err := c.mayWorkOn(p.Queues, slices.AppendSeq(slices.Clone(p.Kinds), maps.Keys(p.Depends))); err != nil {
@@ -137,6 +138,23 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 	}
 	answers, err := onlyAllowed(ctx, boundCaller{s, c}, notes, func(one *store.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
 	return api.Answers{Answers: api.Problems(answers)}, err
+}
+
+// upstreams returns the members for which a leased job waited. The lease gives access to their results, also to a key that is bound to other queues or kinds.
+func (s *Server) upstreams(ctx context.Context, c Caller, in *api.UpstreamsIn) (out api.UpstreamsOut, err error) {
+	if err := s.mayTouch(ctx, c, in.Body.Job, in.Body.Token); err != nil {
+		return out, err
+	}
+	if !s.hasAnswerMemory(c) {
+		return out, busy()
+	}
+	out.Upstreams, out.Cursor, err = s.cfg.Store.Upstreams(ctx, store.UpstreamFilter(in.Body))
+	for i := range out.Upstreams {
+		if in.Letter {
+			out.Upstreams[i].Result = api.Mark(out.Upstreams[i].Result)
+		}
+	}
+	return out, err
 }
 
 // actual is an intervention as it is stored: a caller with a key is its actor.

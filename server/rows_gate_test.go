@@ -96,6 +96,7 @@ var gateTable = map[string]row{
 	"renew":                  {"wa", ""},
 	"settle":                 {"wa", ""},
 	"note":                   {"wa", ""},
+	"upstreams":              {"wa", ""},
 	"report-worker":          {"wa", ""},
 	"await":                  {"wa", ""},
 	"report":                 {"wa", ""},

@@ -303,11 +303,14 @@ func (l *lineEnqueuer) acknowledge(number int, r holdfast.Receipt) {
 	}
 	l.out = strconv.AppendInt(append(l.out, `{"line":`...), int64(number), 10)
 	l.out = append(append(l.out, `,"id":"`...), r.ID.String()...)
+	l.out = append(l.out, '"')
 	if r.Existing {
-		l.out = append(l.out, `","existing":true}`+"\n"...)
-	} else {
-		l.out = append(l.out, "\"}\n"...)
+		l.out = append(l.out, `,"existing":true`...)
 	}
+	if r.Replaced {
+		l.out = append(l.out, `,"replaced":true`...)
+	}
+	l.out = append(l.out, "}\n"...)
 }
 
 func (l *lineEnqueuer) refuse(number int, err error) {

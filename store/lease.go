@@ -115,6 +115,27 @@ type Note struct {
 	Checkpoint json.RawMessage    // state for the next attempt to continue from; nil keeps the last one
 }
 
+// An UpstreamFilter selects members for which a leased job waited (Claimer.Upstreams).
+type UpstreamFilter struct {
+	Batch holdfast.ID `json:"batch"`
+	Job   holdfast.ID `json:"job"`
+	Token int         `json:"token"`
+
+	Step   string `json:"step,omitempty"` // only the member with this step name; all when empty
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// An Upstream is a member of a group for which another member waited.
+type Upstream struct {
+	Job     holdfast.ID     `json:"job"`
+	Kind    string          `json:"kind"`
+	Step    string          `json:"step,omitempty"`
+	State   holdfast.State  `json:"state,omitempty"`   // complete, failed or cancelled; empty: it was retried since, and has not ended again
+	Skipped bool            `json:"skipped,omitempty"` // cancelled because it was not needed
+	Code    string          `json:"code,omitempty"`    // why it failed
+	Result  json.RawMessage `json:"result,omitempty"`  // of a complete job, if it has one
+}
+
 // A Wake says why Await returned before its timeout. Both fields are hints and may be wrong.
 type Wake struct {
 	Work   bool // there may be jobs to claim

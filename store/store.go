@@ -74,6 +74,11 @@ type Claimer interface {
 	Settle(ctx context.Context, settlements []Settlement) ([]error, error)
 	// Note saves progress and checkpoints. It returns one error for each note, as Settle does.
 	Note(ctx context.Context, notes []Note) ([]error, error)
+	// Upstreams returns the members of its group for which a leased job waited, sorted by id, and how they ended. The cursor is for
+	// the next page and empty on the last; a page ends after a few megabytes of results. It returns ErrLeaseLost if the lease is
+	// not held. With a step (UpstreamFilter.Step) it returns one member, or ErrNotFound if the job did not wait for a member with
+	// that name, or ErrPurged if retention has deleted it.
+	Upstreams(ctx context.Context, f UpstreamFilter) (upstreams []Upstream, cursor string, err error)
 	// ReportWorker reports that a worker process is alive, what it works on, and for how long the report is valid.
 	ReportWorker(ctx context.Context, p WorkerInfo) error
 	// Await returns when there may be new jobs in the queues (in any queue if none is named) or a job to cancel, or when

@@ -10,6 +10,7 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,7 +33,8 @@ const Actor = "worker"
 
 // Config configures a Worker. The zero value runs jobs and delivers no notifications.
 type Config struct {
-	// Engine configures the engine. Its Taxonomy, Policy, Policies, Dependencies, Retention, Version and Log also apply to the other parts.
+	// Engine configures the engine. What it says about codes, policies, dependencies, retention, the version and the log also applies to the other parts. Its
+	// OnAttemptEnd and OnJobFailed are also called for deliveries, whose kinds begin with "holdfast.".
 	Engine engine.Config
 	// Notify configures the notifier: Sinks, Secret and so on. Its Engine is set from Engine; without Sinks there is no notifier.
 	Notify notify.Config
@@ -83,12 +85,14 @@ func New(jobs store.Store, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// notifyConfig returns the configuration of the notifier. Its engine performs duties for all jobs, so it has the same codes and policies.
+// notifyConfig returns the configuration of the notifier. Its engine performs duties for all jobs, so it has the same codes, policies and dependencies, and the same
+// functions for what it may meet first: a failed job that it reclaimed, a breaker that it opened.
 func (w *Worker) notifyConfig() notify.Config {
 	cfg, of := w.cfg.Notify, w.cfg.Engine
 	cfg.Engine = engine.Config{
 		Name: of.Name, Lease: of.Lease, Grace: of.Grace, Poll: of.Poll, Sweep: of.Sweep, Taxonomy: of.Taxonomy, Classify: of.Classify, Policy: of.Policy,
-		Policies: of.Policies, Dependencies: of.Dependencies, ProbeURL: of.ProbeURL, Version: of.Version, OnAttemptEnd: w.observe,
+		Policies: of.Policies, Dependencies: of.Dependencies, ProbeURL: of.ProbeURL, Version: of.Version, DisableDuties: of.DisableDuties,
+		OnAttemptEnd: w.observe, OnJobFailed: of.OnJobFailed, OnBreakerChange: of.OnBreakerChange,
 	}
 	if cfg.Log == nil {
 		cfg.Log = of.Log
@@ -231,6 +235,9 @@ func (w *Worker) place(ctx context.Context) error {
 		if s.ID.IsZero() {
 			s.ID = idOf(existing, s.Name)
 		}
+		if s.ID.IsZero() {
+			s.ID = idFrom(s.Name)
+		}
 		if _, err := w.Operator.Subscribe(ctx, s, by); err != nil {
 			return fmt.Errorf("subscription %q: %w", s.Name, err)
 		}
@@ -246,4 +253,12 @@ func idOf(existing []ops.SubscriptionStatus, name string) holdfast.ID {
 		}
 	}
 	return holdfast.ID{}
+}
+
+// idFrom returns the id of a new subscription. It follows from the name, so that processes that start together make one subscription and not several.
+func idFrom(name string) (id holdfast.ID) {
+	sum := sha256.Sum256([]byte("holdfast subscription " + name))
+	copy(id[:], sum[:])
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
+	return id
 }

@@ -233,3 +233,41 @@ func TestASubscriptionWithASecretThatCannotSignIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkersThatStartTogetherMakeOneSubscription(t *testing.T) {
+	jobs := holdfasttest.Open(t)
+	var box mailbox
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	workers := make([]*worker.Worker, 6)
+	for i := range workers {
+		w, err := worker.New(jobs, worker.Config{
+			Notify:        notify.Config{Sinks: map[string]notify.Sink{"box": notify.Func(box.deliver)}},
+			Schedules:     []schedule.Schedule{{Name: "hourly", Every: time.Hour, Draft: holdfast.Draft{Kind: "note"}}},
+			Subscriptions: []subscription.Subscription{{Name: "ends", Sink: "box", Target: "here"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers[i] = w
+	}
+	placed := make(chan error, len(workers))
+	for _, w := range workers {
+		running.Go(func() { placed <- w.Run(ctx) })
+	}
+	for start := time.Now(); len(auditLines(t, workers[0])) < 2 && time.Since(start) < time.Minute; time.Sleep(10 * time.Millisecond) {
+	}
+	stop()
+	running.Wait()
+	for range workers {
+		if err := <-placed; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if lines := auditLines(t, workers[0]); !slices.Equal(lines, []string{"worker added", "worker subscribed"}) {
+		t.Errorf("audit log: %q", lines)
+	}
+	if list, err := workers[0].Operator.Subscriptions(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("%d subscriptions, %v", len(list), err)
+	}
+}

@@ -26,6 +26,9 @@ type enqueueForm struct {
 	stopAtErrors bool
 	wait         bool
 	timeout      time.Duration
+
+	replaces bool
+	replace  holdfast.Replace
 }
 
 func enqueueCommand() *cobra.Command {
@@ -42,11 +45,15 @@ With --wait it waits until the job has ended and prints its result, as 'holdfast
 With --wait: ` + waitExitCodes,
 		Example: `  holdfast enqueue mail --args '{"to": "ada@example.com"}' --delay 10m
   holdfast enqueue http --args '{"method": "POST", "url": "https://example.com/hook", "json": {"n": 1}}' --idempotency-key order-17
+  holdfast enqueue index --args '{"document": 7}' --unique-key document-7 --delay 30s --replace --replace-start --replace-max-age 5m
   holdfast enqueue report --args '{"month": "2026-05"}' --wait --timeout 5m
   holdfast enqueue --ndjson drafts.ndjson`,
 		Args: func(c *cobra.Command, args []string) error {
 			if (form.ndjson == "") != (len(args) == 1) || len(args) > 1 {
 				return usage(c, fmt.Errorf("expected a KIND, or --ndjson FILE"))
+			}
+			if form.replace != (holdfast.Replace{}) && !form.replaces {
+				return usage(c, fmt.Errorf("--replace-start, --replace-max-age and --replace-follow need --replace"))
 			}
 			if form.wait && form.ndjson != "" || form.timeout != 0 && !form.wait {
 				return usage(c, fmt.Errorf("--wait waits for one job, and --timeout needs --wait"))
@@ -89,6 +96,10 @@ func (f *enqueueForm) flags(c *cobra.Command) {
 	flags.IntVar(&d.MaxAttempts, "max-attempts", 0, "maximum attempts; 0: as the policy says")
 	flags.StringVar(&d.UniqueKey, "unique-key", "", "at most one job with this owner, kind and key is waiting or running")
 	flags.BoolVar(&d.UniqueDone, "unique-done", false, "with --unique-key: also return a complete job with that key instead of a new one")
+	flags.BoolVar(&f.replaces, "replace", false, "with --unique-key: give the content of this job to the queued job with that key, unless it was claimed before")
+	flags.BoolVar(&f.replace.Start, "replace-start", false, "with --replace: the job with that key also gets the start time of this one (debounce)")
+	flags.DurationVar(&f.replace.MaxAge, "replace-max-age", 0, "with --replace-start: start the job at the latest this long after it was first enqueued")
+	flags.BoolVar(&f.replace.Follow, "replace-follow", false, "with --replace: if the job with that key was claimed before, enqueue a new job, to which the key passes")
 	flags.StringVar(&d.IdempotencyKey, "idempotency-key", "", "enqueueing again with the same key and draft returns the first job")
 	flags.StringVar(&f.ndjson, "ndjson", "", "enqueue every line of this file; - for standard input")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the job has ended, and print its result")
@@ -98,7 +109,9 @@ func (f *enqueueForm) flags(c *cobra.Command) {
 
 // read returns the draft.
 func (f *enqueueForm) read(c *cobra.Command) (d holdfast.Draft, err error) {
-	d = f.draft
+	if d = f.draft; f.replaces {
+		d.Replace = &f.replace
+	}
 	if d.Args, err = readArgs(c, f.args); err != nil {
 		return d, err
 	}
@@ -158,6 +171,7 @@ type receipt struct {
 	Line     int         `json:"line,omitempty"`
 	ID       holdfast.ID `json:"id"`
 	Existing bool        `json:"existing,omitempty"`
+	Replaced bool        `json:"replaced,omitempty"`
 }
 
 func enqueueOne(ctx context.Context, c *cobra.Command, to *target, d holdfast.Draft, form enqueueForm) error {
@@ -170,11 +184,14 @@ func enqueueOne(ctx context.Context, c *cobra.Command, to *target, d holdfast.Dr
 		fmt.Fprintf(c.ErrOrStderr(), "enqueued %s\n", r.ID)
 		return waitForJob(ctx, c, to.operator, r.ID, form.timeout)
 	}
-	return show(c, receipt{ID: r.ID, Existing: r.Existing}, func(out io.Writer) {
-		if r.Existing {
-			fmt.Fprintf(out, "already exists: %s\n", r.ID)
-			return
+	return show(c, receipt{ID: r.ID, Existing: r.Existing, Replaced: r.Replaced}, func(out io.Writer) {
+		what := "enqueued"
+		switch {
+		case r.Replaced:
+			what = "replaced the content of"
+		case r.Existing:
+			what = "already exists:"
 		}
-		fmt.Fprintf(out, "enqueued %s\n", r.ID)
+		fmt.Fprintf(out, "%s %s\n", what, r.ID)
 	})
 }

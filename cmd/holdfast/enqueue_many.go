@@ -139,7 +139,7 @@ func (b *draftBatch) acknowledge(lines []int, receipts []holdfast.Receipt) error
 		if !asJSON {
 			continue
 		}
-		text, err := jsonLine(receipt{lines[i], r.ID, r.Existing})
+		text, err := jsonLine(receipt{lines[i], r.ID, r.Existing, r.Replaced})
 		if err != nil {
 			return err
 		}

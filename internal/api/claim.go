@@ -137,6 +137,27 @@ type NoteIn struct {
 	}
 }
 
+// UpstreamsIn is the request for the members of its group for which a leased job waited.
+type UpstreamsIn struct {
+	Letter bool `query:"letter" doc:"Return results byte for byte: JSON that would change in transit is sent as {\"$text\": \"...\"}. Used by the Go client."`
+	Body   UpstreamsWanted
+}
+
+// UpstreamsWanted names a lease, and which of the members to return.
+type UpstreamsWanted struct {
+	Batch  holdfast.ID `json:"batch" doc:"Id of the claim batch."`
+	Job    holdfast.ID `json:"job" doc:"Id of the job."`
+	Token  int         `json:"token" doc:"Token of the lease."`
+	Step   string      `json:"step,omitempty" doc:"Only the member with this step name. When left out: all."`
+	Cursor string      `json:"cursor,omitempty" doc:"Cursor of the previous page; leave it out for the first."`
+}
+
+// UpstreamsOut is one page of members.
+type UpstreamsOut struct {
+	Upstreams []store.Upstream `json:"upstreams" doc:"Members for which the job waited, sorted by id. A page ends after about 8 MiB of results."`
+	Paged
+}
+
 // ReportWorkerIn is a worker's report that it is alive.
 type ReportWorkerIn struct {
 	Name string `path:"name" doc:"Name of the worker, the same as in its claims."`
@@ -176,6 +197,7 @@ var (
 	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: apikey.Worker, Tag: "workers", About: "Renew leases. Call it about every third of the lease duration. It may be repeated."}
 	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Settle jobs with your own decisions. For engines, which apply the policy themselves; other workers report outcomes. It may be repeated."}
 	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Save progress and checkpoints. It may be repeated. An entry is answered with lease_lost if the worker no longer holds the job."}
+	Upstreams  = Route[UpstreamsIn, UpstreamsOut]{Name: "upstreams", Method: "POST", Path: "/claims/upstreams", Scope: apikey.Worker, Tag: "workers", About: "Get results of upstream members. Returns the members of its group for which a leased job waited, how they ended, and their results. Errors: lease_lost (the worker does not hold the job), not_found (the job did not wait for a member with this step name), purged (retention deleted that member)."}
 	PutWorker  = Route[ReportWorkerIn, Nothing]{Name: "report-worker", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Report that a worker is alive. Includes what it works on and which dependencies its kinds call, for breakers and limits."}
 	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: apikey.Worker, Tag: "workers", Long: true, About: "Wait for work. Returns when there may be jobs to claim or a job to stop, or when the time is over."}
 	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Report outcomes of jobs. The server applies the policy: it decides whether and when a job is retried and what the result means for the breaker. It may be repeated. Errors: unavailable (this server runs no engine; use /v1/claims/settle)."}

@@ -72,6 +72,7 @@ func joined(drafts []holdfast.Draft) (groups []holdfast.ID) {
 type Receipt struct {
 	ID       holdfast.ID `json:"id" doc:"Id of the job."`
 	Existing bool        `json:"existing,omitempty" doc:"A job with the same unique or idempotency key exists. Nothing was added; id is that of the existing job."`
+	Replaced bool        `json:"replaced,omitempty" doc:"The existing job has the content of the draft now, as the draft asked with replace."`
 }
 
 // Announce sets the Location header to the job.
@@ -126,6 +127,7 @@ type Line struct {
 	Line     int         `json:"line" doc:"Number of the line in the request, from 1."`
 	ID       holdfast.ID `json:"id,omitzero" doc:"Id of the job. It is durable."`
 	Existing bool        `json:"existing,omitempty" doc:"A job with the same unique or idempotency key exists; id is that of the existing job."`
+	Replaced bool        `json:"replaced,omitempty" doc:"The existing job has the content of the line now, as the line asked with replace."`
 	Problem  *Problem    `json:"problem,omitempty" doc:"What is wrong with the line. It was not enqueued."`
 }
 
@@ -189,7 +191,7 @@ func (i *GatherIn) Joins() []holdfast.ID {
 
 // The routes that add jobs and groups.
 var (
-	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The job is durable when the answer arrives: 201 for a new job, 200 if a job with the same unique or idempotency key exists. Errors: idempotency_key_reused (the key was used for another draft), conflict (the id is taken, or the group is sealed), not_found (no such group), throttled (the owner is over its rate)."}
+	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The job is durable when the answer arrives: 201 for a new job, 200 if a job with the same unique or idempotency key exists, or was replaced. Errors: idempotency_key_reused (the key was used for another draft), conflict (the id is taken, or the group is sealed), not_found (no such group), throttled (the owner is over its rate)."}
 	EnqueueBulk = Route[BulkIn, BulkOut]{Name: "enqueue-bulk", Method: "POST", Path: "/jobs/bulk", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Limit: WorkLimit, Long: true, About: "Enqueue many jobs. An array of at most 10000 drafts is enqueued completely or not at all. A body of application/x-ndjson is a stream of any length: each line is one draft, and the answer has one line for each. Errors: as for enqueue, for the whole array or for single lines."}
 	GatherGroup = Route[GatherIn, holdfast.Group]{Name: "make-group", Method: "POST", Path: "/groups", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", Status: http.StatusCreated, About: "Create a group. Drafts refer to it by its id; seal it when it has all its members. Errors: conflict (the id is taken, or the parent is sealed), not_found (no such parent)."}
 	SealGroup   = Route[OnGroup, Nothing]{Name: "seal-group", Method: "POST", Path: "/groups/{id}/seal", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", About: "Seal a group. It has all its members and can end. Errors: not_found (no such group)."}

@@ -100,6 +100,7 @@ func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 	p.text("owner", d.Owner)
 	p.text("dependency", d.Dependency)
 	p.id("group", d.Group)
+	p.text("step", d.Step)
 	p.duration("delay", d.Delay)
 	p.duration("expire_in", d.ExpireIn)
 	p.duration("retry_within", d.RetryWithin)
@@ -107,15 +108,16 @@ func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 	p.text("unique_key", d.UniqueKey)
 	p.text("idempotency_key", d.IdempotencyKey)
 	p.text("trace", d.Trace)
-	if len(d.Tags) > 0 || len(d.After) > 0 || d.AfterAll || d.UniqueDone || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+	if len(d.Tags) > 0 || len(d.After) > 0 || d.AfterAll || d.UniqueDone || d.Replace != nil || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
 		rest, err := Marshal(struct {
-			Tags       []string      `json:"tags,omitempty"`
-			After      []holdfast.ID `json:"after,omitempty"`
-			AfterAll   bool          `json:"after_all,omitempty"`
-			UniqueDone bool          `json:"unique_done,omitempty"`
-			RunAt      time.Time     `json:"run_at,omitzero"`
-			ExpireAt   time.Time     `json:"expire_at,omitzero"`
-		}{d.Tags, d.After, d.AfterAll, d.UniqueDone, d.RunAt, d.ExpireAt})
+			Tags       []string          `json:"tags,omitempty"`
+			After      []holdfast.ID     `json:"after,omitempty"`
+			AfterAll   bool              `json:"after_all,omitempty"`
+			UniqueDone bool              `json:"unique_done,omitempty"`
+			Replace    *holdfast.Replace `json:"replace,omitempty"`
+			RunAt      time.Time         `json:"run_at,omitzero"`
+			ExpireAt   time.Time         `json:"expire_at,omitzero"`
+		}{d.Tags, d.After, d.AfterAll, d.UniqueDone, d.Replace, d.RunAt, d.ExpireAt})
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +137,9 @@ func (b BulkOut) appendJSON(out []byte) []byte {
 		out = append(appendID(append(out, `{"id":"`...), b.Receipts[i].ID), '"')
 		if b.Receipts[i].Existing {
 			out = append(out, `,"existing":true`...)
+		}
+		if b.Receipts[i].Replaced {
+			out = append(out, `,"replaced":true`...)
 		}
 		out = append(out, '}')
 	}
@@ -158,9 +163,11 @@ func ReadReceipts(text []byte, n int) (receipts []holdfast.Receipt, ok bool) {
 		if rest, ok = bytes.CutPrefix(rest[36:], []byte(`"`)); !ok || err != nil {
 			return nil, false
 		}
-		rest2, existing := bytes.CutPrefix(rest, []byte(`,"existing":true`))
-		rest, ok = bytes.CutPrefix(rest2, []byte(`}`))
-		receipts = append(receipts, holdfast.Receipt{ID: id, Existing: existing})
+		r := holdfast.Receipt{ID: id}
+		rest, r.Existing = bytes.CutPrefix(rest, []byte(`,"existing":true`))
+		rest, r.Replaced = bytes.CutPrefix(rest, []byte(`,"replaced":true`))
+		rest, ok = bytes.CutPrefix(rest, []byte(`}`))
+		receipts = append(receipts, r)
 	}
 	return receipts, ok
 }

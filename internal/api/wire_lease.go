@@ -82,6 +82,7 @@ func (p *jsonWriter) lease(l *Lease) {
 	p.text("owner", l.Owner)
 	p.text("dependency", l.Dependency)
 	p.id("group", l.Group)
+	p.text("step", l.Step)
 	p.duration("retry_within", l.RetryWithin)
 	p.number("max_attempts", l.MaxAttempts)
 	p.text("unique_key", l.UniqueKey)
@@ -130,11 +131,12 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 		Result      stdjson.RawMessage `json:"result,omitempty"`
 		Discarded   bool               `json:"discarded,omitempty"`
 		Upstream    holdfast.ID        `json:"upstream,omitzero"`
+		Skipped     bool               `json:"skipped,omitempty"`
 	}
-	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() {
+	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() && !l.Skipped {
 		return
 	}
-	text, err := json.Marshal(rare{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
+	text, err := json.Marshal(rare{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream, l.Skipped}, options, lenient)
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}

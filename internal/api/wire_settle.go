@@ -39,6 +39,10 @@ func (p *jsonWriter) settlement(s *Settlement) error {
 	p.duration("start_within", s.StartWithin)
 	p.text("version", s.Version)
 	p.text("queue", s.Queue)
+	if s.Confirm {
+		p.name("confirm")
+		p.out = append(p.out, "true"...)
+	}
 	p.duration("took", s.Took)
 	if len(s.Result) > 0 {
 		p.raw("result", s.Result)

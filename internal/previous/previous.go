@@ -56,10 +56,10 @@ func build(commit string) (string, error) {
 	return program, nil
 }
 
-// repository returns the folder of the repository that this package was compiled from.
+// repository returns the folder of the repository that the tests run in. This package may be compiled from another folder: in a release, the command's tests
+// use it as a module.
 func repository() (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	top, err := exec.Command("git", "-C", filepath.Dir(file), "rev-parse", "--show-toplevel").Output()
+	top, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
 		return "", errors.New("previous: the tests build the previous release from the history of the repository, and git does not find it: run them in a clone, with git in the PATH")
 	}

@@ -11,12 +11,17 @@ import (
 // afterMax is how many rows of holdfast_after one statement inserts.
 const afterMax = 20_000
 
-// joinGroups checks that entries may become members of the groups they name, and locks these groups against a seal until the entries are committed.
+// joinGroups checks that entries may become members of the groups they name, and locks these groups against a seal until the entries are committed. If an
+// entry has a step name or waits for others, the lock also keeps other transactions from adding members, so that what was checked stays true.
 // Groups with entries that wait for other members are flagged for AdvanceGroups: these members may have ended already, or may end before the new rows are
 // visible.
 func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error {
 	var groups, flagged []holdfast.ID
+	how := "share_lock_groups"
 	for i := range fresh {
+		if e := &fresh[i]; e.Step != "" || len(e.After) > 0 {
+			how = "lock_groups"
+		}
 		if e := &fresh[i]; !e.Group.IsZero() && !slices.Contains(groups, e.Group) {
 			groups = append(groups, e.Group)
 		}
@@ -27,11 +32,10 @@ func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error 
 	if len(groups) == 0 {
 		return nil
 	}
-	how := "share_lock_groups"
-	if len(flagged) > 0 {
-		how = "lock_groups"
+	if err := s.lockOpenGroups(ctx, q, how, groups); err != nil {
+		return err
 	}
-	if err := s.lockOpenGroups(ctx, q, how, groups); err != nil || len(flagged) == 0 {
+	if err := s.checkSteps(ctx, q, fresh); err != nil || len(flagged) == 0 {
 		return err
 	}
 	if err := s.checkUpstreams(ctx, q, fresh); err != nil {
@@ -66,6 +70,75 @@ func (s *Store) lockOpenGroups(ctx context.Context, q session, how string, group
 	return nil
 }
 
+// A stepName is the name of a member within its group.
+type stepName struct {
+	group holdfast.ID
+	name  string
+}
+
+// checkSteps returns an error if an entry has the step name of another member of its group.
+func (s *Store) checkSteps(ctx context.Context, q session, fresh []entry) error {
+	var group, name column
+	wanted := map[stepName]holdfast.ID{}
+	for i := range fresh {
+		e := &fresh[i]
+		if e.Step == "" {
+			continue
+		}
+		of := stepName{e.Group, e.Step}
+		if other, twice := wanted[of]; twice {
+			return rule.StepTaken(e.Step, other)
+		}
+		wanted[of] = e.ID
+		group.id(e.Group)
+		name.quote(e.Step)
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	taken, err := s.findSteps(ctx, q, group, name)
+	for i := range fresh {
+		if id, found := taken[stepName{fresh[i].Group, fresh[i].Step}]; found && err == nil && fresh[i].Step != "" {
+			return rule.StepTaken(fresh[i].Step, id)
+		}
+	}
+	return err
+}
+
+// findSteps returns the members that have step names.
+func (s *Store) findSteps(ctx context.Context, q session, group, name column) (map[stepName]holdfast.ID, error) {
+	found := map[stepName]holdfast.ID{}
+	err := q.query(ctx, s.sql["find_steps"], []any{group.String(), name.String()}, func(scan func(...any) error) error {
+		var of, name, job string
+		if err := scan(&of, &name, &job); err != nil {
+			return err
+		}
+		group, err := holdfast.ParseID(of)
+		if err != nil {
+			return err
+		}
+		found[stepName{group, name}], err = holdfast.ParseID(job)
+		return err
+	})
+	return found, err
+}
+
+// writeSteps writes the step names of entries.
+func (s *Store) writeSteps(ctx context.Context, q session, fresh []entry) error {
+	var group, name, job column
+	for i := range fresh {
+		if e := &fresh[i]; e.Step != "" {
+			group.id(e.Group)
+			name.quote(e.Step)
+			job.id(e.ID)
+		}
+	}
+	if len(job.text) == 0 {
+		return nil
+	}
+	return q.exec(ctx, s.sql["step_add"], group.String(), name.String(), job.String())
+}
+
 // checkUpstreams returns an error if an entry waits for a job that is neither a member of the same group nor an earlier entry of the call.
 func (s *Store) checkUpstreams(ctx context.Context, q session, fresh []entry) error {
 	earlier := map[holdfast.ID]holdfast.ID{}
@@ -95,8 +168,11 @@ func (s *Store) checkUpstreams(ctx context.Context, q session, fresh []entry) er
 	return err
 }
 
-// writeAfter records which entries wait for which jobs.
+// writeAfter records the step names of entries, and which of them wait for which jobs.
 func (s *Store) writeAfter(ctx context.Context, q session, fresh []entry) error {
+	if err := s.writeSteps(ctx, q, fresh); err != nil {
+		return err
+	}
 	var upstream, job, regardless column
 	rows := 0
 	write := func() error {

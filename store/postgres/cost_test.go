@@ -61,22 +61,18 @@ func openMeter(t testing.TB) storetest.Meter {
 // awaitSessionsEnd waits until the sessions of a closed store have ended, and until their statistics can be read.
 func (w *world) awaitSessionsEnd() {
 	w.Helper()
-	defer w.flushStatistics()
 	w.until("the store's sessions end", func() bool {
 		return w.count("SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'") == 0
 	})
+	if w.hasCollector() {
+		w.exec("SELECT pg_sleep(0.6)") // the collector gives readers a copy that is at most half a second old
+	}
 }
 
-// flushStatistics completes the statistics that the next statement reads: those of sessions that have ended, and of this one.
-func (w *world) flushStatistics() {
+// hasCollector reports whether a process of the server collects the statistics of sessions, as before version 15.
+func (w *world) hasCollector() bool {
 	w.Helper()
-	if w.count("SELECT current_setting('server_version_num')::int") >= 150_000 {
-		w.exec("SELECT pg_stat_force_next_flush()")
-		return
-	}
-	// Before version 15 a session reports at most every half second, when a statement ends, and readers get a copy that is at most half a second old.
-	w.exec("SELECT pg_sleep(0.6)")
-	w.exec("SELECT pg_sleep(0.6)")
+	return w.count("SELECT current_setting('server_version_num')::int") < 150_000
 }
 
 func (w *world) rows() (n float64) {

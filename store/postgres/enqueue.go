@@ -50,6 +50,11 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	switch {
 	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a refusal must affect this call only, so it is not coalesced
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
+			for _, r := range receipts {
+				if r.Replaced { // it is older than the draft
+					s.planner.noteJobs(r.ID)
+				}
+			}
 			s.announceEnqueued(entries) // a draft that matched an existing job causes at most an unnecessary wake-up
 		}
 	case len(entries) >= copyThreshold:

@@ -41,6 +41,9 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 			if committed, err := s.committed(ctx, fresh); err != nil || committed {
 				return err
 			}
+			if errors.Is(err, errAlreadyCommitted) && replacing(entries) { // their content was replaced since
+				return nil
+			}
 		}
 		if err != nil && !mayHaveCommitted(err) {
 			return s.explainDuplicate(ctx, s.work, writes, err)
@@ -59,15 +62,17 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 		if _, err := tx.Exec(ctx, s.sql["configure_planner"]); err != nil {
 			return err
 		}
-		if receipts, fresh, err = s.admit(ctx, pgxSession{tx}, entries, false); err != nil {
+		a, err := s.admit(ctx, pgxSession{tx}, entries, false)
+		if receipts, fresh = a.receipts, a.fresh; err != nil {
 			return err
 		}
 		for _, e := range earlier {
-			if slices.Contains(receipts, holdfast.Receipt{ID: e.ID, Existing: true}) && !slices.ContainsFunc(fresh, func(f entry) bool { return f.ID == e.ID }) {
+			met := func(r holdfast.Receipt) bool { return r.ID == e.ID && r.Existing }
+			if slices.ContainsFunc(receipts, met) && !slices.ContainsFunc(fresh, func(f entry) bool { return f.ID == e.ID }) {
 				return errAlreadyCommitted
 			}
 		}
-		return s.writeEntries(ctx, pgxSession{tx}, tx.Conn(), fresh)
+		return a.write(ctx, tx.Conn())
 	})
 	return receipts, fresh, err
 }
@@ -93,6 +98,14 @@ func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fre
 	return s.writeAfter(ctx, q, fresh)
 }
 
+// write writes the entries that were admitted, and then what other entries of the call replace in them.
+func (a *admission) write(ctx context.Context, conn *pgx.Conn) error {
+	if err := a.s.writeEntries(ctx, a.q, conn, a.fresh); err != nil {
+		return err
+	}
+	return a.replaceFresh(ctx)
+}
+
 // An admission decides which entries are new and which match an existing job.
 type admission struct {
 	s           *Store
@@ -101,20 +114,22 @@ type admission struct {
 	receipts    []holdfast.Receipt
 	duplicateOf map[int]int // index of the earlier entry of this call with the same idempotency key
 	conflicting []int       // entries whose idempotency key was used for a different draft
+	fresh       []entry     // entries that have to be written
+	deferred    []int       // entries that replace the content of fresh ones
 }
 
-// admit takes the keys of the entries and returns a receipt for each, and the entries that have to be written. A draft whose idempotency key was used
-// for a different draft refuses the call; if lenient is set, it counts as an existing job.
-func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient bool) ([]holdfast.Receipt, []entry, error) {
+// admit takes the keys of the entries, and decides which of them have to be written. A draft whose idempotency key was used for a different draft refuses the call;
+// if lenient is set, it counts as an existing job.
+func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient bool) (*admission, error) {
 	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), duplicateOf: map[int]int{}}
 	for i := range entries {
 		a.receipts[i].ID = entries[i].ID
 	}
 	if err := a.idempotency(ctx); err != nil {
-		return nil, nil, err
+		return a, err
 	}
 	if err := a.unique(ctx); err != nil {
-		return nil, nil, err
+		return a, err
 	}
 	var fresh []entry
 	for i := range entries {
@@ -122,13 +137,14 @@ func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient b
 			a.receipts[i] = holdfast.Receipt{ID: a.receipts[first].ID, Existing: true}
 		}
 		if slices.Contains(a.conflicting, i) && !lenient {
-			return nil, nil, a.refuse(ctx, i, fresh)
+			return a, a.refuse(ctx, i, fresh)
 		}
 		if !a.receipts[i].Existing {
 			fresh = append(fresh, entries[i])
 		}
 	}
-	return a.receipts, retargetAfter(entries, a.receipts, fresh), nil
+	a.fresh = retargetAfter(entries, a.receipts, fresh)
+	return a, nil
 }
 
 // refuse returns the error of the first entry that cannot be accepted: the used key of entry i, unless an entry before it has an id that is taken.
@@ -216,16 +232,26 @@ func (a *admission) idempotency(ctx context.Context) error {
 // job that holds it.
 func (a *admission) unique(ctx context.Context) error {
 	first, sameKey := map[key]int{}, map[int]int{}
+	var keyed map[int]key // if any entry replaces
+	if replacing(a.entries) {
+		keyed = map[int]key{}
+	}
 	for i, e := range a.entries {
 		if _, seen := a.duplicateOf[i]; seen || a.receipts[i].Existing || e.UniqueKey == "" {
 			continue
 		}
 		k := key{e.Owner, e.Kind, e.UniqueKey}
+		if keyed != nil {
+			keyed[i] = k
+		}
 		if before, ok := first[k]; ok {
 			sameKey[i] = before
 		} else {
 			first[k] = i
 		}
+	}
+	if err := a.lockReplaced(ctx, keyed); err != nil {
+		return err
 	}
 	var lost []int
 	err := a.take(ctx, "unique", first, nil, func(i int, _ string, job holdfast.ID) {
@@ -239,9 +265,14 @@ func (a *admission) unique(ctx context.Context) error {
 		a.receipts[i] = holdfast.Receipt{ID: a.receipts[before].ID, Existing: true}
 		lost = append(lost, i)
 	}
+	if keyed != nil {
+		if err := a.replaceHolders(ctx, keyed); err != nil {
+			return err
+		}
+	}
 	var owner, name, job column
 	for _, i := range lost {
-		if e := a.entries[i]; e.IdempotencyKey != "" {
+		if e := a.entries[i]; e.IdempotencyKey != "" && a.receipts[i].Existing {
 			owner.quote(e.Owner)
 			name.quote(e.IdempotencyKey)
 			job.id(a.receipts[i].ID)
@@ -324,9 +355,9 @@ func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]
 		return nil, err
 	}
 	q := pgxSession{p.conn}
-	_, fresh, err := s.admit(ctx, q, entries, true)
-	if err != nil || len(fresh) == 0 {
+	a, err := s.admit(ctx, q, entries, true)
+	if err != nil || len(a.fresh) == 0 {
 		return nil, err
 	}
-	return fresh, s.writeEntries(ctx, q, p.conn, fresh)
+	return a.fresh, a.write(ctx, p.conn)
 }

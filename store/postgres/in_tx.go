@@ -111,20 +111,22 @@ func (g txStore) insert(ctx context.Context, q session, entries []entry) ([]hold
 
 // write inserts the entries, and also returns those that had to be inserted.
 func (g txStore) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
-	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
+	a, err := g.s.admit(ctx, q, entries, false)
+	if err != nil {
 		return nil, entries, err
 	}
-	if err := g.s.writeEntries(ctx, q, nil, fresh); err != nil {
-		return nil, fresh, err
+	if err := a.write(ctx, nil); err != nil {
+		return nil, a.fresh, err
 	}
-	g.s.planner.noteCallerTx(fresh)
+	changed := a.changed()
+	g.s.planner.noteCallerTx(changed)
 	// The notification is part of the caller's transaction, because the jobs become visible with its commit.
-	for _, queue := range queuesOf(fresh) {
+	for _, queue := range queuesOf(changed) {
 		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
-			return nil, fresh, err
+			return nil, a.fresh, err
 		}
 	}
-	return receipts, fresh, nil
+	return a.receipts, a.fresh, nil
 }
 
 // queuesOf returns the queues in which entries are claimable at once.

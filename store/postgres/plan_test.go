@@ -34,6 +34,14 @@ var plans = storetest.Plans{
 		"idempotency_find": "idempotency(owner,key)",
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
+		"replace_lock":     "",
+		"lock_replaceable": "later(job) job(id) ready(lane,priority,job)",
+		"read_replaceable": "job(id) later(job) ready(lane,priority,job)",
+		"find_claimed":     "finished(job) later(job) job(id) ready(lane,priority,job) batch(all)",
+		"replace_job":      "job(id)",
+		"expiry_drop":      "job(id) expiry(expire_at,job)",
+		"unique_pass":      "finished(job) unique(job)",
+		"unique_lose":      "job(id)",
 
 		"claim":      "ready(lane) ready(ctid) job(id) progress(first) progress(job)",
 		"claim_lane": "ready(lane) ready(ctid) job(id) progress(first) progress(job)",
@@ -105,11 +113,12 @@ var plans = storetest.Plans{
 		"count_ahead":       "ready(lane,priority,job)",
 
 		"return_to_waiting": "job(id)",
-		"group_add":         "", "after_add": "", "events_add": "", "after_cancel_note": "",
+		"group_add":         "", "after_add": "", "step_add": "", "events_add": "", "after_cancel_note": "",
 		"add_group_listener": "",
 		"share_lock_groups":  "group(id)", "lock_groups": "group(id)", "flag_groups": "group(id)", "group_seal": "group(id)", "lock_group": "group(id)",
 		"group_owner": "group(id)", "group_end": "group(id)", "group_reopen": "group(id)", "save_group_check": "group(id)", "group_settle": "group(id)",
 		"flag_parent_group": "group(id)", "lock_touched_groups": "group(id)", "count_touched_groups": "group(id)",
+		"find_steps":           "step(group_id,name)",
 		"find_non_member":      "job(id)",
 		"lock_group_ancestors": "group(id) job(id)",
 		"find_failed_members":  "group(id) group(parent) job(group_id) finished(job) sorted",
@@ -144,12 +153,12 @@ var plans = storetest.Plans{
 
 		"find_ended_jobs":   "finished(job) job(id) group(id) artifact(job)",
 		"purge_lock":        "finished(job) artifact(job)",
-		"insert_tombstones": "finished(job) job(id) group(id)",
+		"insert_tombstones": "finished(job) job(id) group(id) step(job)",
 		"purge_count":       "finished(job) job(id)",
 		"purge_redriven":    "finished(job) redriven(job)",
 		"purge_keys":        "idempotency(job)", "purge_expiry": "job(id) expiry(expire_at,job)", "purge_attempt": "attempt(job)", "purge_late": "late_settlement(job)",
 		"purge_carry": "progress(job)", "purge_deadline": "deadline(job)", "purge_artifact": "artifact(job)", "purge_upstreams": "after(job)",
-		"purge_waiters": "after(upstream)", "purge_job": "finished(job) job(id)",
+		"purge_steps": "step(job)", "purge_waiters": "after(upstream)", "purge_job": "finished(job) job(id)",
 		"artifact_keep": "job(id)", "read_database_size": "",
 
 		"inspect_holds": "", "inspect_workers": "",
@@ -163,24 +172,27 @@ var plans = storetest.Plans{
 		"inspect_error_hours":       "error_count(fingerprint,step) sorted",
 		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
-		"inspect_upstreams":      "after(job)",
-		"inspect_artifacts":      "artifact(job)",
-		"inspect_due_artifacts":  "artifact(expire_at)",
-		"inspect_chain":          "event(link) event(subject) feed(first)",
-		"inspect_group_names":    "group(id)",
-		"inspect_story_lines":    "event(id)",
-		"inspect_group_members":  "job(group_id) finished(job) later(job) batch(all) tombstone(group_id) group(parent) sorted",
-		"inspect_event_details":  "job(id) attempt(job,token) finished(job) tombstone(job)",
-		"inspect_tombstone":      "tombstone(job)",
-		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) batch(all) finished(job) cancel(job) progress(job) attempt(job)",
-		"inspect_attempts":       "attempt(job)",
-		"inspect_late_results":   "late_settlement(job)",
-		"inspect_job_events":     "event(job)",
-		"inspect_subject_events": "event(subject)",
-		"inspect_records":        "record(namespace)",
-		"inspect_trends":         "trend(step) sorted",
-		"inspect_kinds":          "",
-		"inspect_newest_job":     "job(first)",
+		"inspect_upstreams":        "after(job)",
+		"inspect_artifacts":        "artifact(job)",
+		"inspect_due_artifacts":    "artifact(expire_at)",
+		"inspect_chain":            "event(link) event(subject) feed(first)",
+		"inspect_group_names":      "group(id)",
+		"inspect_story_lines":      "event(id)",
+		"inspect_group_members":    "job(group_id) finished(job) later(job) batch(all) tombstone(group_id) group(parent) sorted",
+		"inspect_event_details":    "job(id) attempt(job,token) finished(job) tombstone(job)",
+		"inspect_tombstone":        "tombstone(job)",
+		"inspect_jobs":             "job(id) ready(lane,priority,job) later(job) batch(all) finished(job) cancel(job) step(job) progress(job) attempt(job)",
+		"inspect_upstream_results": "after(job,upstream) job(id) step(job) finished(job)",
+		"inspect_purged_step":      "job(id) tombstone(group_id)",
+		"inspect_lease":            "batch(id)",
+		"inspect_attempts":         "attempt(job)",
+		"inspect_late_results":     "late_settlement(job)",
+		"inspect_job_events":       "event(job)",
+		"inspect_subject_events":   "event(subject)",
+		"inspect_records":          "record(namespace)",
+		"inspect_trends":           "trend(step) sorted",
+		"inspect_kinds":            "",
+		"inspect_newest_job":       "job(first)",
 
 		"inspect_retry_stats":    "attempt(job) job(id) finished(job) sorted",
 		"inspect_first_attempts": "finished(job) job(id) attempt(job) sorted",
@@ -202,7 +214,7 @@ var plans = storetest.Plans{
 func runsUnconfigured(name string) bool {
 	return strings.HasPrefix(name, "inspect_") || slices.Contains(strings.Fields(`configure_planner configure_planner_inspect now notify check_missed_wakes read_durability lane_make lane_find
 		upsert_worker delete_worker declare_kinds edit_lane enqueue enqueue_plain count_committed find_jobs idempotency_take idempotency_find idempotency_bind unique_take unique_find
-		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member after_add check_feed read_database_size`), name)
+		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member find_steps step_add after_add check_feed read_database_size`), name)
 }
 
 // settingsOf returns the settings of a statement that runs without those of configure_planner. The generic plan is checked.

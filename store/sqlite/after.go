@@ -36,6 +36,14 @@ func (e *enqueuer) checkGroup(d *holdfast.Draft) (after []holdfast.ID, err error
 		}
 		e.openGroups[d.Group] = true
 	}
+	if d.Step != "" {
+		var taken holdfast.ID
+		if found, err := e.one("find_step", []any{d.Group, d.Step}, &taken); err != nil {
+			return nil, err
+		} else if found {
+			return nil, rule.StepTaken(d.Step, taken)
+		}
+	}
 	for _, id := range d.After {
 		upstream, err := e.upstream(d, id)
 		if err != nil {

@@ -22,12 +22,17 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		return nil, err
 	}
 	var receipts []holdfast.Receipt
-	submit := s.writer.writeShared
-	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 }) {
-		submit = s.writer.write // a draft that waits for members reads rows that other calls may have added
+	submit, into := s.writer.writeShared, func(t *tx) executor { return t }
+	for i := range prepared {
+		if len(prepared[i].After) > 0 || prepared[i].Step != "" {
+			submit = s.writer.write // a draft that waits for members, or has a name, reads rows that other calls may have added
+		}
+		if prepared[i].Replace != nil {
+			submit, into = s.writer.write, func(t *tx) executor { return unbatched{t} } // it changes rows that other calls, or this one, may have added
+		}
 	}
 	err = submit(ctx, func(t *tx) (err error) {
-		receipts, err = enqueue(t, t.now, prepared)
+		receipts, err = enqueue(into(t), t.now, prepared)
 		t.wakeQueues(prepared)
 		return err
 	})
@@ -88,6 +93,8 @@ type executor interface {
 	add(name string, row ...any) (added bool, err error)
 	// emitQueued emits the events of the new jobs among the receipts, if they have a listener.
 	emitQueued(now int64, receipts []holdfast.Receipt) error
+	// tell adds an event of the store itself to the story of a job.
+	tell(now int64, e jobEvent) error
 }
 
 // unbatched is a transaction that inserts every row at once and by itself.
@@ -139,10 +146,10 @@ func (e *enqueuer) enqueueOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 		}
 	}
 	if d.UniqueKey != "" {
-		existing, err := e.takeUniqueKey(d)
+		existing, replaced, err := e.takeUniqueKey(d)
 		if err != nil || !existing.IsZero() {
 			e.rememberID(d, existing, true)
-			return holdfast.Receipt{ID: existing, Existing: true}, err
+			return holdfast.Receipt{ID: existing, Existing: true, Replaced: replaced}, err
 		}
 	}
 	e.rememberID(d, d.ID, false)
@@ -190,6 +197,9 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
 		_, err = e.add("later_add", due, d.ID)
+	}
+	if err == nil && d.Step != "" {
+		_, err = e.add("step_add", &d.Group, &d.Step, &d.ID)
 	}
 	if err == nil && expire != nil {
 		_, err = e.add("expiry_add", expire, d.ID)

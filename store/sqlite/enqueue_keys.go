@@ -27,18 +27,23 @@ func (e *enqueuer) takeIdempotencyKey(d *holdfast.Draft) (existing holdfast.ID, 
 	return existing, nil
 }
 
-// takeUniqueKey takes the unique key of a draft, or returns the job that holds it. In that case the draft's idempotency
-// key is bound to that job too.
-func (e *enqueuer) takeUniqueKey(d *holdfast.Draft) (existing holdfast.ID, err error) {
+// takeUniqueKey takes the unique key of a draft, or returns the job that holds it, after the draft has replaced its content if it asks to. In that case the draft's
+// idempotency key is bound to that job too.
+func (e *enqueuer) takeUniqueKey(d *holdfast.Draft) (existing holdfast.ID, replaced bool, err error) {
 	added, err := e.exec("unique_add", d.Owner, d.Kind, d.UniqueKey, d.ID)
 	if err != nil || added == 1 {
-		return existing, err
+		return existing, false, err
 	}
 	if _, err := e.one("unique_find", []any{d.Owner, d.Kind, d.UniqueKey}, &existing); err != nil {
-		return existing, err
+		return existing, false, err
 	}
-	if d.IdempotencyKey != "" {
+	if d.Replace != nil {
+		if existing, replaced, err = e.replace(d, existing); err != nil {
+			return existing, false, err
+		}
+	}
+	if d.IdempotencyKey != "" && !existing.IsZero() {
 		_, err = e.exec("idempotency_bind", d.Owner, d.IdempotencyKey, existing)
 	}
-	return existing, err
+	return existing, replaced, err
 }

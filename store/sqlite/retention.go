@@ -44,7 +44,9 @@ func (s *Store) Purge(ctx context.Context, p store.Purge) (done store.PurgeResul
 type purgeableJob struct {
 	store.Tombstone
 	token, generation int
-	expire            int64 // the time by which it had to start; 0: none
+	expire            int64  // the time by which it had to start; 0: none
+	skipped           bool   // a member that was not needed
+	step              string // its name in its group
 }
 
 // findPurgeable examines the next ended jobs, in the order of their ids, and returns those whose retention is over.
@@ -69,7 +71,7 @@ func (s *session) findPurgeable(p *store.Purge, now int64, spared map[string]int
 			return nil
 		}
 		tombstone.Rule = rule
-		due = append(due, purgeableJob{tombstone, st.ColumnInt(9), st.ColumnInt(10), st.ColumnInt64(11)})
+		due = append(due, purgeableJob{tombstone, st.ColumnInt(9), st.ColumnInt(10), st.ColumnInt64(11), st.ColumnInt(14) != 0, st.ColumnText(15)})
 		return nil
 	})
 	if examined < p.Scan {
@@ -82,7 +84,7 @@ func (s *session) findPurgeable(p *store.Purge, now int64, spared map[string]int
 // still there.
 var purgeStatements = []string{
 	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_upstreams",
-	"purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
+	"purge_steps", "purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
 }
 
 // A purgeKey is what purged jobs are counted by.
@@ -152,7 +154,7 @@ func (t *tx) addTombstone(e *purgeableJob) error {
 	if !e.Group.IsZero() {
 		group = e.Group
 	}
-	return t.addRow("tombstone_add", e.Job, e.Kind, e.Queue, nullIfEmpty(e.Owner), group, nullIfEmpty(string(e.GroupState)), e.State, nullIfEmpty(e.Code), e.FinishedAt, t.now, e.Rule)
+	return t.addRow("tombstone_add", e.Job, e.Kind, e.Queue, nullIfEmpty(e.Owner), group, nullIfEmpty(string(e.GroupState)), e.State, nullIfEmpty(e.Code), e.FinishedAt, t.now, e.Rule, e.skipped, nullIfEmpty(e.step))
 }
 
 // DeleteHistory deletes up to limit entries of a history (store.HistoryFeed and so on) that are older than a duration, oldest first, and returns how many.

@@ -30,6 +30,9 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 	if draft.Queue == "solo" { // a queue with one owner uses the single-statement claim
 		draft.Owner = ""
 	}
+	if draft.UniqueKey != "" {
+		draft.Replace = pick(t, "replace", nil, nil, &holdfast.Replace{}, &holdfast.Replace{Start: true}, &holdfast.Replace{Start: true, MaxAge: 2 * time.Minute, Follow: true})
+	}
 	if len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
 		draft.ID = d.anyJob(t)
 	}
@@ -65,6 +68,13 @@ func (d *driver) enqueue(t *rapid.T) {
 	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
 	matchErr(t, "enqueue", err, wantErr)
 	match(t, "receipts", got, want)
+	d.touchReceipts(want)
+}
+
+func (d *driver) touchReceipts(receipts []holdfast.Receipt) {
+	for _, r := range receipts {
+		d.touch(r.ID)
+	}
 }
 
 // enqueueIn enqueues drafts in a transaction of the caller. A refusal rolls the transaction back.
@@ -79,6 +89,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	}
 	matchErr(t, "enqueue in a transaction", err, wantErr)
 	match(t, "receipts of a transaction", got, want)
+	d.touchReceipts(want)
 	if !commit {
 		*d.m = before
 		return

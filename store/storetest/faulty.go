@@ -162,6 +162,11 @@ func (f *Faulty) Note(ctx context.Context, notes []store.Note) ([]error, error) 
 	return ask(f, "Note", func() ([]error, error) { return f.Store.Note(ctx, notes) })
 }
 
+func (f *Faulty) Upstreams(ctx context.Context, of store.UpstreamFilter) (found []store.Upstream, cursor string, err error) {
+	err = f.do("Upstreams", func() error { found, cursor, err = f.Store.Upstreams(ctx, of); return err })
+	return found, cursor, err
+}
+
 func (f *Faulty) ReportWorker(ctx context.Context, p store.WorkerInfo) error {
 	return f.do("ReportWorker", func() error { return f.Store.ReportWorker(ctx, p) })
 }

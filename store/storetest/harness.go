@@ -59,13 +59,13 @@ var chapters = []struct {
 	name string
 	laws []law
 }{
-	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"claim", claimLaws}, {"run", runLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
+	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"replace", replaceLaws}, {"claim", claimLaws}, {"run", runLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
 	{"settle", settleLaws}, {"release", releaseLaws}, {"benign", benignLaws}, {"fence", fenceLaws}, {"complete", completeLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
 	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"refusal", refusalLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
 	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},
 	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"trend", trendLaws}, {"error trend", errorTrendLaws}, {"count", countLaws}, {"await", awaitLaws},
 	{"group", groupLaws}, {"member", memberLaws}, {"generation", generationLaws}, {"ending", endingLaws}, {"nested", nestedLaws},
-	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws}, {"reserve", reserveLaws},
+	{"after", afterLaws}, {"wait", waitLaws}, {"step", stepLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws}, {"reserve", reserveLaws},
 	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"delete history", deleteHistoryLaws}, {"artifact", artifactLaws},
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }

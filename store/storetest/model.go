@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -132,13 +133,16 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	}
 	holder, taken := m.unique[uniqueKey{d.Owner, d.Kind, d.UniqueKey}]
 	receipt := holdfast.Receipt{ID: id}
-	if taken && d.UniqueKey != "" {
-		receipt = holdfast.Receipt{ID: holder, Existing: true}
+	if taken && d.UniqueKey != "" && !m.follows(d, holder) {
+		receipt = holdfast.Receipt{ID: holder, Existing: true, Replaced: m.replace(d, holder)}
 	} else if _, used := m.jobs[id]; used {
 		return holdfast.Receipt{}, refuseJob(id, textExists)
 	} else if err := m.join(d); err != nil {
 		return holdfast.Receipt{}, err
 	} else {
+		if taken && d.UniqueKey != "" {
+			m.passKey(holder, id)
+		}
 		m.insert(d)
 	}
 	if key.key != "" {
@@ -177,7 +181,8 @@ func sameDraft(a, b holdfast.Draft) bool {
 	return a.Kind == b.Kind && a.Queue == b.Queue && string(a.Args) == string(b.Args) && a.Priority == b.Priority &&
 		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
 		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone &&
-		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll
+		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll &&
+		reflect.DeepEqual(a.Replace, b.Replace)
 }
 
 // where returns the jobs in a place that satisfy a condition, in claim order.

@@ -39,6 +39,8 @@ const (
 	textExists       = "job %v exists already: leave the id out, or use a new one"
 	textNotMember    = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
 
+	textNoUpstream = "job %v did not wait for a step %q: name it in the draft's After, or check the name"
+
 	textSealed        = "group %v is sealed: it takes no more members; seal it later, or make another group"
 	textGroupExists   = "group %v exists already: leave the id out, or use a new one"
 	textGroupSettled  = "group %v is %s already: there is nothing to cancel"

@@ -67,9 +67,11 @@ func (i *Inspector) Groups(ctx context.Context, f store.GroupFilter) ([]holdfast
 		return groups, "", err
 	}
 	groups = groups[:limit]
-	last := groups[limit-1].ID
-	return groups, base64.RawURLEncoding.EncodeToString(last[:]), nil
+	return groups, idCursor(groups[limit-1].ID), nil
 }
+
+// idCursor returns the cursor of a page that ends with an id.
+func idCursor(last holdfast.ID) string { return base64.RawURLEncoding.EncodeToString(last[:]) }
 
 // groups reads the groups that match a condition, without counting their members.
 func (i *Inspector) groups(ctx context.Context, where string, args []any) ([]holdfast.Group, error) {

@@ -22,6 +22,7 @@ const (
 var groupDamages = map[string][]string{
 	"a member belongs to a group that exists":             {"DELETE FROM holdfast_group WHERE id = {id 204}"},
 	"members wait for members of their own group":         {"UPDATE holdfast_job SET group_id = {id 203} WHERE id = {id 21}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 22}"},
+	"a step names a member of its group":                  {"INSERT INTO holdfast_step (group_id, name, job) VALUES ({id 201}, 'load', {id 21})"},
 	"a settled group has no live member":                  {"UPDATE holdfast_job SET group_id = {id 201} WHERE id = {id 22}", "UPDATE holdfast_group SET parent = {id 201} WHERE id = {id 203}", "DELETE FROM holdfast_finished WHERE job = {id 27}"},
 	"a sealed group without live members is settled":      {"UPDATE holdfast_group SET state = 'processing', settled_at = NULL WHERE id = {id 204}", "UPDATE holdfast_group SET state = 'processing', sealed_at = {at 0} WHERE id = {id 203}"},
 	"the cursor of a group has passed only ended members": {"UPDATE holdfast_group SET live = {id 24} WHERE id = {id 202}"},

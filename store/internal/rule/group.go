@@ -27,6 +27,16 @@ func NotMember(upstream holdfast.ID) error {
 	return invalid("job %v is not a member of the same group: name existing members, or earlier drafts of the call", upstream)
 }
 
+// StepTaken refuses a draft whose step name another member of its group has.
+func StepTaken(step string, job holdfast.ID) error {
+	return &holdfast.Error{Err: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("step %q of the group is job %v: use another name", step, job)}
+}
+
+// NoUpstream is the error for a step for which a job did not wait.
+func NoUpstream(job holdfast.ID, step string) error {
+	return notFound("job %v did not wait for a step %q: name it in the draft's After, or check the name", job, step)
+}
+
 // CancelGroup refuses to cancel a group that has settled.
 func CancelGroup(group holdfast.ID, state holdfast.GroupState) error {
 	if !state.Settled() {

@@ -243,6 +243,7 @@ SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
         UNION ALL SELECT job, 'a carried value' FROM holdfast_progress
         UNION ALL SELECT DISTINCT job, 'an artifact' FROM holdfast_artifact
         UNION ALL SELECT DISTINCT job, 'a wait for others' FROM holdfast_after
+        UNION ALL SELECT job, 'a step name' FROM holdfast_step
         UNION ALL SELECT DISTINCT upstream, 'a wait for it' FROM holdfast_after) AS t
  WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = t.job)
 

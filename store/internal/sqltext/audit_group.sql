@@ -19,6 +19,12 @@ SELECT w.job, NULL, 'it waits for a job that is not in its group'
   FROM holdfast_after w JOIN holdfast_job j ON j.id = w.job JOIN holdfast_job u ON u.id = w.upstream
  WHERE j.group_id IS NULL OR u.group_id IS NULL OR j.group_id <> u.group_id
 
+-- name: audit: a step names a member of its group
+-- Members that wait for it ask for its result by this name.
+SELECT s.job, NULL, 'it is the step ' || s.name || ' of a group of which it is no member'
+  FROM holdfast_step s JOIN holdfast_job j ON j.id = s.job
+ WHERE j.group_id IS NULL OR j.group_id <> s.group_id
+
 -- name: audit: a settled group has no live member
 -- A group has an outcome when all members have ended; a new generation of a member reopens the group in the same transaction.
 SELECT j.id, NULL, 'it has not ended, yet its group is ' || g.state

@@ -3,6 +3,7 @@ package sqltext
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"time"
 
@@ -55,6 +56,13 @@ func Digest(d holdfast.Draft) [32]byte {
 	}
 	if d.AfterAll {
 		w.text("after all")
+	}
+	if r := d.Replace; r != nil {
+		w.text(fmt.Sprintf("replace %t %d %t", r.Start, int64(r.MaxAge), r.Follow))
+	}
+	if d.Step != "" {
+		w.text("step")
+		w.text(d.Step)
 	}
 	return [32]byte(w.Sum(nil))
 }

@@ -30,11 +30,13 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail"}, {Kind: "mail2"}, {Kind: "mail", Queue: "q"}, {Kind: "mail", Args: []byte("1")}, {Kind: "mail", Priority: -1}, {Kind: "mail", Owner: "o"},
 		{Kind: "mail", Tags: []string{"a", "b"}}, {Kind: "mail", Tags: []string{"ab"}}, {Kind: "mail", Tags: []string{"b", "a"}}, {Kind: "mail", Delay: 1},
 		{Kind: "mail", RunAt: at}, {Kind: "mail", ExpireIn: 1}, {Kind: "mail", ExpireAt: at}, {Kind: "mail", MaxAttempts: 1}, {Kind: "mail", UniqueKey: "u"},
-		{Kind: "mail", UniqueKey: "u", UniqueDone: true},
+		{Kind: "mail", UniqueKey: "u", UniqueDone: true}, {Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{}},
+		{Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Start: true}}, {Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Start: true, MaxAge: 1}},
+		{Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Follow: true}},
 		{Kind: "mail", Dependency: "gateway"}, {Kind: "mail", Dependency: "gateway2"}, {Kind: "mail", RetryWithin: 1}, {Kind: "mail", Dependency: "gateway", RetryWithin: 1},
 		{Kind: "mail", Group: holdfast.ID{1}}, {Kind: "mail", Group: holdfast.ID{2}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}},
 		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}, {4}}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{4}, {3}}},
-		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true},
+		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true}, {Kind: "mail", Group: holdfast.ID{1}, Step: "load"}, {Kind: "mail", Group: holdfast.ID{1}, Step: "parse"},
 	} {
 		digest := sqltext.Digest(d)
 		if before, twice := seen[digest]; twice {

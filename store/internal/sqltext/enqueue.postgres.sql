@@ -103,3 +103,58 @@ SELECT holdfast_now()
 -- What may have been notified before a process listened: whether any job is ready, and whether there is a cancel request. A worker that is woken for
 -- a job of another queue makes one claim in vain; to name the queues, every lane would have to be searched.
 SELECT (SELECT true FROM holdfast_ready r ORDER BY r.lane, r.priority, r.job LIMIT 1) IS NOT NULL, EXISTS (SELECT FROM holdfast_cancel)
+
+-- name: replace_lock
+-- Drafts that replace the job with one key take turns. The lock comes before all others, in the order of the keys, and ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended($1::text, 5721944081463210))
+
+-- name: lock_replaceable
+-- A queued job that was never claimed. A claim skips the locked row; a row that a claim has locked is waited for, and found no more.
+WITH later AS (
+    SELECT job FROM holdfast_later WHERE job = $1::uuid AND token = 0 AND generation = 1 FOR UPDATE
+), ready AS (
+    SELECT r.job FROM holdfast_job j JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+     WHERE j.id = $1::uuid AND r.token = 0 AND r.generation = 1 FOR UPDATE OF r
+)
+SELECT job::text FROM later UNION ALL SELECT job::text FROM ready
+
+-- name: read_replaceable
+-- A separate statement, so that it sees what was committed while the lock was waited for: the content of the job, how it waits, when it is due, and the time.
+SELECT j.args::text, j.queue, j.priority, coalesce(array_to_json(j.tags)::text, ''), j.max_attempts, coalesce(j.dependency, ''),
+       (extract(epoch FROM j.created_at) * 1000000)::bigint, l.job IS NULL, coalesce(l.hold = '', false), coalesce(l.hold > '', false),
+       (extract(epoch FROM coalesce(CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '8766000 hours' END, r.due_at, j.created_at)) * 1000000)::bigint,
+       (extract(epoch FROM holdfast_now()) * 1000000)::bigint
+  FROM holdfast_job j
+  LEFT JOIN holdfast_later l ON l.job = j.id
+  LEFT JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+ WHERE j.id = $1::uuid
+
+-- name: find_claimed
+-- Whether a job has ended, and whether it was claimed before or is retried. Neither is true of a job that moved meanwhile.
+SELECT EXISTS (SELECT FROM holdfast_finished WHERE job = $1::uuid),
+       EXISTS (SELECT FROM holdfast_later WHERE job = $1::uuid AND (token > 0 OR generation > 1))
+       OR EXISTS (SELECT FROM holdfast_job j JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
+                   WHERE j.id = $1::uuid AND (r.token > 0 OR r.generation > 1))
+       OR EXISTS (SELECT FROM holdfast_batch WHERE $1::uuid = ANY (jobs))
+
+-- name: replace_job
+-- The job takes the content of a draft; the story records what it replaces. Its start time stays unless $9 says otherwise.
+WITH job AS (
+    UPDATE holdfast_job SET lane = $2::integer, queue = $3::text, priority = $4::smallint, max_attempts = $5::integer, expire_at = $6::timestamptz, tags = $7::text[],
+           unique_done = $8::boolean, run_at = CASE WHEN $9::boolean THEN $10::timestamptz ELSE run_at END, args = $11::json, dependency = nullif($12::text, ''),
+           retry_within = $13::bigint, trace = nullif($14::text, '')
+     WHERE id = $1::uuid RETURNING id, expire_at
+)
+INSERT INTO holdfast_expiry (expire_at, job) SELECT expire_at, id FROM job WHERE expire_at IS NOT NULL
+
+-- name: expiry_drop
+-- The job has another expiry now, or none.
+DELETE FROM holdfast_expiry e USING holdfast_job j WHERE j.id = $1::uuid AND e.expire_at = j.expire_at AND e.job = j.id
+
+-- name: unique_pass
+-- A new job takes over the key of a job that has not ended. Unless the job has the key, nothing changes.
+UPDATE holdfast_unique SET job = $2::uuid WHERE job = $1::uuid AND NOT EXISTS (SELECT FROM holdfast_finished WHERE job = $1::uuid) RETURNING job::text
+
+-- name: unique_lose
+-- A job whose key has passed to another job ends and is retried without it.
+UPDATE holdfast_job SET unique_key = NULL WHERE id = $1::uuid

@@ -47,3 +47,40 @@ INSERT INTO holdfast_later (due_at, job, token, failures, crashes, releases, gen
 -- name: expiry_add
 -- A job that must start by a time.
 INSERT INTO holdfast_expiry (expire_at, job) VALUES ($1, $2)
+
+-- name: find_replaceable
+-- A queued job that was never claimed, with its content, how it waits, and when it is due.
+SELECT j.args, j.queue, j.priority, coalesce(j.tags, ''), j.max_attempts, coalesce(j.dependency, ''), j.created_at, coalesce(j.expire_at, 0),
+       l.job IS NULL, coalesce(l.hold = '', 0), coalesce(l.hold > '', 0),
+       coalesce(CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - 31557600000000000 END, r.due_at, j.created_at)
+  FROM holdfast_job j
+  LEFT JOIN holdfast_later l ON l.job = j.id AND l.token = 0 AND l.generation = 1
+  LEFT JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id AND r.token = 0 AND r.generation = 1
+ WHERE j.id = $1 AND (l.job IS NOT NULL OR r.job IS NOT NULL)
+
+-- name: replace_job
+-- The job takes the content of a draft; the story records what it replaces.
+UPDATE holdfast_job SET lane = $2, queue = $3, priority = $4, max_attempts = $5, expire_at = $6, tags = $7, unique_done = $8, args = $9,
+       dependency = $10, retry_within = $11, trace = $12 WHERE id = $1
+
+-- name: expiry_drop
+-- The job has another expiry now, or none.
+DELETE FROM holdfast_expiry WHERE expire_at = $1 AND job = $2
+
+-- name: unique_pass
+-- A new job takes over the key of a job that has not ended. Unless the job has the key, nothing changes.
+UPDATE holdfast_unique SET job = $5 WHERE owner = $1 AND kind = $2 AND key = $3 AND job = $4
+   AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = $4)
+
+-- name: unique_lose
+-- A job whose key has passed to another job ends and is retried without it.
+UPDATE holdfast_job SET unique_key = NULL WHERE id = $1
+
+-- name: find_token
+-- The token and generation of a job that has not ended. A job is in one place, so at most one row is returned.
+SELECT r.token AS token, r.generation AS generation FROM holdfast_job j
+  JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id WHERE j.id = $1
+UNION ALL
+SELECT l.token, l.generation FROM holdfast_later l WHERE l.job = $1
+UNION ALL
+SELECT m.value ->> 0, m.value ->> 4 FROM holdfast_batch b CROSS JOIN json_each(b.members) AS m WHERE substr(b.jobs, 16 * m.key + 1, 16) = $1

@@ -37,6 +37,14 @@ UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now()
 SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d (upstream, group_id, n)
  WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) ORDER BY d.n LIMIT 1
 
+-- name: step_add
+-- The names of members. The primary key refuses a name that another member of the group has.
+INSERT INTO holdfast_step (group_id, name, job) SELECT d.group_id, d.name, d.job FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS d (group_id, name, job)
+
+-- name: find_steps
+-- The members that have these names. The groups are locked.
+SELECT s.group_id::text, s.name, s.job::text FROM unnest($1::uuid[], $2::text[]) AS d (group_id, name) JOIN holdfast_step s ON s.group_id = d.group_id AND s.name = d.name
+
 -- name: after_add
 -- Written with the job that waits, and never changed.
 INSERT INTO holdfast_after (upstream, job, regardless)

@@ -94,6 +94,14 @@ SELECT f.job, f.upstream IS NOT NULL FROM holdfast_job j CROSS JOIN holdfast_fin
 -- A job waits for a member of its group.
 INSERT INTO holdfast_after (upstream, job, regardless) VALUES ($1, $2, $3)
 
+-- name: step_add
+-- The name of a member. The primary key refuses a name that another member of the group has.
+INSERT INTO holdfast_step (group_id, name, job) VALUES ($1, $2, $3)
+
+-- name: find_step
+-- The member that has a name.
+SELECT job FROM holdfast_step WHERE group_id = $1 AND name = $2
+
 -- name: find_upstream
 -- The group of a job, and whether the job has ended.
 SELECT coalesce(j.group_id, zeroblob(16)), EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) FROM holdfast_job j WHERE j.id = $1

@@ -21,7 +21,8 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        x.job, c.percent, c.note, c.noted_at,
        a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, j.run_at,
        coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within,
-       j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), j.trace
+       j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), j.trace,
+       s.name, coalesce(f.state = 'cancelled' AND f.benign = TRUE, false)
   FROM page
   {job of a page}
   LEFT JOIN holdfast_ready r ON {line of a job} AND r.priority = j.priority AND r.job = j.id
@@ -29,6 +30,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
   LEFT JOIN holdfast_leased m ON m.job = j.id
   LEFT JOIN holdfast_finished f ON f.job = j.id
   LEFT JOIN holdfast_cancel x ON x.job = j.id
+  LEFT JOIN holdfast_step s ON s.job = j.id
   LEFT JOIN holdfast_progress c ON c.job = j.id
   LEFT JOIN holdfast_attempt a ON a.job = j.id AND a.token = (
        SELECT max(b.token) FROM holdfast_attempt b

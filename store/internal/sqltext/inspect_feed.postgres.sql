@@ -33,3 +33,7 @@ encode(f.anchored, 'hex')
 -- part: hash of a line
 -- In hex.
 encode(e.hash, 'hex')
+
+-- name: inspect_lease
+-- Whether a job is leased in a batch, with a token.
+SELECT 1 FROM holdfast_leased m WHERE m.batch = $1 AND m.job = $2 AND m.token = $3

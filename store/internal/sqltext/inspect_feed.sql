@@ -51,7 +51,19 @@ SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' T
 
 -- name: inspect_upstreams
 -- The members for which a job waits or waited.
-SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 ORDER BY w.upstream
+SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 AND w.upstream <> w.job ORDER BY w.upstream
+
+-- name: inspect_upstream_results
+-- The members for which a job waited, with how they ended.
+SELECT w.upstream, j.kind, s.name, f.state, f.code, CAST(f.result AS text), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false)
+  FROM holdfast_after w JOIN holdfast_job j ON j.id = w.upstream
+  LEFT JOIN holdfast_step s ON s.job = w.upstream LEFT JOIN holdfast_finished f ON f.job = w.upstream
+ WHERE w.job = $1 AND w.upstream <> w.job AND w.upstream > $2 AND ($3 = '' OR s.name = $3)
+ ORDER BY w.upstream
+
+-- name: inspect_purged_step
+-- The tombstone of a member, by its name.
+SELECT t.job, t.purged_at, t.rule FROM holdfast_job j JOIN holdfast_tombstone t ON t.group_id = j.group_id AND t.step = $2 WHERE j.id = $1
 
 -- name: inspect_tombstone
 -- The tombstone of one job.

@@ -31,3 +31,8 @@ hex(f.anchored)
 -- part: hash of a line
 -- In hex.
 hex(e.hash)
+
+-- name: inspect_lease
+-- Whether a job is leased in a batch, with a token.
+SELECT 1 FROM holdfast_batch b CROSS JOIN json_each(CASE WHEN json_valid(b.members) THEN b.members END) AS m
+ WHERE b.id = $1 AND substr(b.jobs, 16 * m.key + 1, 16) = $2 AND m.value ->> 0 = $3

@@ -16,11 +16,12 @@ SELECT f.job FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS d (job, to
 
 -- name: insert_tombstones
 -- The tombstones.
-INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule)
-SELECT j.id, j.kind, j.queue, j.owner, j.group_id, g.state, f.state, f.code, f.finished_at, $1::timestamptz, d.rule
+INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule, skipped, step)
+SELECT j.id, j.kind, j.queue, j.owner, j.group_id, g.state, f.state, f.code, f.finished_at, $1::timestamptz, d.rule,
+       f.state = 'cancelled' AND f.benign, CASE WHEN j.group_id IS NOT NULL THEN (SELECT s.name FROM holdfast_step s WHERE s.job = j.id) END
   FROM unnest($2::uuid[], $3::text[]) AS d (job, rule) JOIN holdfast_finished f ON f.job = d.job JOIN holdfast_job j ON j.id = d.job
   LEFT JOIN holdfast_group g ON g.id = j.group_id
-ON CONFLICT (job) DO UPDATE SET state = excluded.state, code = excluded.code, finished_at = excluded.finished_at, purged_at = excluded.purged_at, rule = excluded.rule
+ON CONFLICT (job) DO UPDATE SET state = excluded.state, code = excluded.code, finished_at = excluded.finished_at, purged_at = excluded.purged_at, rule = excluded.rule, skipped = excluded.skipped, step = excluded.step
 
 -- name: purge_count
 -- The counts outlive the tombstones. One lock order for all transactions: many update the same rows.
@@ -66,6 +67,10 @@ DELETE FROM holdfast_artifact WHERE job = ANY ($1::uuid[])
 -- name: purge_upstreams
 -- What the job waited for.
 DELETE FROM holdfast_after WHERE job = ANY ($1::uuid[])
+
+-- name: purge_steps
+-- Its step name.
+DELETE FROM holdfast_step WHERE job = ANY ($1::uuid[])
 
 -- name: purge_waiters
 -- What waited for the job.

@@ -2,7 +2,8 @@
 -- Ended jobs in the order of their ids, with what their retention depends on.
 SELECT f.job, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.group_id, x''), coalesce(g.state, ''), f.state, coalesce(f.code, ''), f.finished_at,
        f.token, f.generation, coalesce(j.expire_at, 0), f.state = 'failed' AND f.discarded_at IS NULL,
-       g.id IS NOT NULL AND g.settled_at IS NULL OR EXISTS (SELECT 1 FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL)
+       g.id IS NOT NULL AND g.settled_at IS NULL OR EXISTS (SELECT 1 FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL),
+       f.state = 'cancelled' AND f.benign, CASE WHEN j.group_id IS NOT NULL THEN coalesce((SELECT s.name FROM holdfast_step s WHERE s.job = f.job), '') ELSE '' END
   FROM holdfast_finished f CROSS JOIN holdfast_job j ON j.id = f.job LEFT JOIN holdfast_group g ON g.id = j.group_id
  WHERE f.job > $1 ORDER BY f.job LIMIT $2 + 0
 
@@ -15,8 +16,8 @@ SELECT f.job, f.token, f.generation FROM holdfast_finished f CROSS JOIN holdfast
 
 -- name: tombstone_add
 -- What remains of a purged job.
-INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule, skipped, step)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: purge_count
 -- The count of purged jobs, which outlives the tombstones.
@@ -66,6 +67,10 @@ DELETE FROM holdfast_cancel WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $1
 -- name: purge_upstreams
 -- The members for which they waited.
 DELETE FROM holdfast_after WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
+-- name: purge_steps
+-- Their step names.
+DELETE FROM holdfast_step WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: purge_waiters
 -- The jobs that waited for them.
