@@ -35,6 +35,9 @@ type Draft struct {
 	// of them.
 	After    []ID `json:"after,omitempty"`
 	AfterAll bool `json:"after_all,omitempty"`
+	// When lists members that must end before this job starts, each with the outcome that it must have. They are waited for in
+	// addition to those of After. When one of the outcomes cannot come any more, this job never runs; see Condition.
+	When []Condition `json:"when,omitempty"`
 	// Step names the job within its group, so that members that wait for it can ask for its result by this name. Each name is used
 	// once in a group. Optional.
 	Step string `json:"step,omitempty"`
@@ -75,6 +78,28 @@ type Draft struct {
 
 	fromNewDraft json.RawMessage // the arguments as NewDraft marshalled them; see marshalled
 }
+
+// A Condition is what a member of a group waits for: the end of another member, with an outcome.
+//
+// When the other member has ended otherwise, the condition cannot hold, and the waiting member never runs. If it waited for a success
+// (OnComplete), it is cancelled because of the other member. If it waited for a failure or a cancellation, or for a member that was
+// skipped, it is skipped: it was not needed, and the outcome of the group does not depend on it. It is decided once: a later retry of
+// the other member does not change it; a manual retry of the whole group decides again.
+type Condition struct {
+	Job  ID      `json:"job,omitzero"`   // the other member: an existing job, or an earlier draft of the same call
+	Step string  `json:"step,omitempty"` // or its step name
+	On   Outcome `json:"on,omitempty"`   // complete when empty
+}
+
+// An Outcome is how a member must end for a Condition.
+type Outcome string
+
+const (
+	OnComplete  Outcome = "complete"
+	OnFailed    Outcome = "failed"    // failed for good
+	OnCancelled Outcome = "cancelled" // cancelled by a person, with its group, or because of another member; not skipped
+	OnEnded     Outcome = "ended"     // any end, also skipped
+)
 
 // A Receipt acknowledges a draft. The job that it names is durable.
 type Receipt struct {
@@ -159,20 +184,49 @@ func (d *Draft) checkArgs(p *check.Problems) {
 }
 
 func (d *Draft) checkAfter(p *check.Problems) {
-	if len(d.After) == 0 {
+	if len(d.After)+len(d.When) == 0 {
 		return
 	}
 	if d.Group.IsZero() {
 		p.Add("a job that waits for others without a group: name the group they all belong to")
 	}
-	if len(d.After) > check.MaxAfter {
-		p.Add("%d jobs to wait for: the limit is %d; put them into a group of their own and make this job its continuation", len(d.After), check.MaxAfter)
+	if n := len(d.After) + len(d.When); n > check.MaxAfter {
+		p.Add("%d jobs to wait for: the limit is %d; put them into a group of their own and make this job its continuation", n, check.MaxAfter)
 	}
 	for i, id := range d.After {
 		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
 			p.Add("waiting for %v: name each other member once", id)
 		}
 	}
+	for i, c := range d.When {
+		d.checkCondition(p, i, c)
+	}
+}
+
+func (d *Draft) checkCondition(p *check.Problems, i int, c Condition) {
+	switch c.On {
+	case "", OnComplete, OnFailed, OnCancelled, OnEnded:
+	default:
+		p.Add("a condition on %.40q: use complete, failed, cancelled or ended, or leave it empty for complete", string(c.On))
+	}
+	switch {
+	case c.Job.IsZero() == (c.Step == ""):
+		p.Add("condition %d: name the member by its job or by its step", i+1)
+	case c.Step != "":
+		p.Name("step", c.Step)
+	}
+	again := func(other Condition) bool { return other.Job == c.Job && other.Step == c.Step }
+	if !c.Job.IsZero() && (c.Job == d.ID || slices.Contains(d.After, c.Job)) || c.Step != "" && c.Step == d.Step || slices.ContainsFunc(d.When[:i], again) {
+		p.Add("waiting for %v%s: name each other member once", orEmpty(c.Job), c.Step)
+	}
+}
+
+// orEmpty returns an id as text, and the zero id as nothing.
+func orEmpty(id ID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
 }
 
 func (d *Draft) checkStep(p *check.Problems) {

@@ -13,7 +13,7 @@ type GroupState string
 const (
 	GroupOpen       GroupState = "open"       // takes members; existing members may already run
 	GroupProcessing GroupState = "processing" // sealed, and at least one member has not ended
-	GroupReady      GroupState = "ready"      // all members are complete, or at least the quorum
+	GroupReady      GroupState = "ready"      // all members that were not skipped are complete, or at least the quorum
 	GroupPartial    GroupState = "partial"    // some members are complete
 	GroupFailed     GroupState = "failed"     // no member is complete
 	GroupCancelled  GroupState = "cancelled"  // cancelled by a person
@@ -65,6 +65,7 @@ type Members struct {
 	Complete   int `json:"complete"`
 	Failed     int `json:"failed"`
 	Cancelled  int `json:"cancelled"`
+	Skipped    int `json:"skipped"` // not needed, because the outcome for which they waited did not come; the group's outcome does not depend on them
 }
 
 // Live returns the number of members that have not ended.
@@ -73,7 +74,7 @@ func (m Members) Live() int { return m.Waiting + m.Queued + m.Processing }
 // Outcome returns the state of a group whose members have all ended. Nothing else computes it.
 func (m Members) Outcome(quorum int) GroupState {
 	switch {
-	case m.Complete == m.Total, quorum > 0 && m.Complete >= quorum:
+	case m.Complete == m.Total-m.Skipped, quorum > 0 && m.Complete >= quorum:
 		return GroupReady
 	case m.Complete > 0:
 		return GroupPartial
@@ -111,7 +112,7 @@ func (g *Group) Prepare() error {
 		default:
 			p.Add("a continuation on %.40q: use ready, partial, failed, cancelled or expired, or leave it empty", t.On)
 		}
-		if !t.Draft.Group.IsZero() || len(t.Draft.After) > 0 || t.Draft.Step != "" || !t.Draft.ID.IsZero() {
+		if !t.Draft.Group.IsZero() || len(t.Draft.After)+len(t.Draft.When) > 0 || t.Draft.Step != "" || !t.Draft.ID.IsZero() {
 			p.Add("a continuation with an id, a group, a step or jobs to wait for: remove them")
 		}
 		draft := t.Draft

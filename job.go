@@ -37,6 +37,7 @@ type Job struct {
 	Group          ID              `json:"group,omitzero"`
 	After          []ID            `json:"after,omitempty"` // members of its group that must end before it starts; set by Job and History, not in lists and leases
 	Step           string          `json:"step,omitempty"`  // its name within its group; not set in leases
+	When           []Condition     `json:"when,omitempty"`  // how these must end, in the order of After; none if all must complete
 	RetryWithin    time.Duration   `json:"retry_within,omitempty"`
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
@@ -83,10 +84,10 @@ type Job struct {
 }
 
 // Digest returns a hash of the job's facts and state. Two reads of a job have the same digest if nothing changed in
-// between. Lease, progress and After are left out: the first two change by themselves while a worker runs the job, and
-// lists lack the third.
+// between. Lease, progress, After and When are left out: the first two change by themselves while a worker runs the job, and
+// lists lack the others.
 func (j Job) Digest() string {
-	j.AsOf, j.LeaseUntil, j.Progress, j.After = time.Time{}, time.Time{}, nil, nil
+	j.AsOf, j.LeaseUntil, j.Progress, j.After, j.When = time.Time{}, time.Time{}, nil, nil, nil
 	for _, at := range []*time.Time{&j.CreatedAt, &j.RunAt, &j.ExpireAt, &j.DueAt, &j.StartedAt, &j.FinishedAt} {
 		*at = at.UTC()
 	}

@@ -64,7 +64,7 @@ func groupScreen(q *request) (page, error) {
 	shown.Retry, shown.Seal, shown.Cancel = g.Members.Failed > 0, g.SealedAt.IsZero() && !g.State.Settled(), !g.State.Settled()
 	shown.Numbers = []groupNumber{
 		{"Members", shown.All, g.Members.Total, ""}, {"Complete", q.jobs(of, "state:complete"), g.Members.Complete, ""}, {"Failed", shown.Dead, g.Members.Failed, "bad"},
-		{"Cancelled", q.jobs(of, "state:cancelled"), g.Members.Cancelled, ""}, {"Processing", q.jobs(of, "state:processing"), g.Members.Processing, ""},
+		{"Cancelled", q.jobs(of, "state:cancelled"), g.Members.Cancelled, ""}, {"Skipped", q.jobs(of, "state:cancelled"), g.Members.Skipped, ""}, {"Processing", q.jobs(of, "state:processing"), g.Members.Processing, ""},
 		{"Queued", q.jobs(of, "state:queued"), g.Members.Queued, ""}, {"Waiting for others", q.jobs(of, "state:queued"), g.Members.Waiting, ""},
 	}
 	shown.Late = q.now.Sub(g.AsOf) > 2*time.Second
@@ -111,7 +111,7 @@ func followUpOf(g holdfast.Group, then holdfast.Then) followUp {
 // groupBanner returns what an outcome means and what to do about it.
 func groupBanner(g holdfast.Group) (is, missing string) {
 	m := g.Members
-	lost := m.Total - m.Complete
+	lost := m.Total - m.Complete - m.Skipped
 	var how []string
 	for _, one := range groupParts(m)[1:3] {
 		if one.Size > 0 {

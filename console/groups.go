@@ -137,7 +137,7 @@ func groupBadge(s holdfast.GroupState) stateBadge {
 func groupParts(m holdfast.Members) []part {
 	return []part{
 		{m.Complete, "good", num(m.Complete) + " complete"}, {m.Failed, "bad", num(m.Failed) + " failed"}, {m.Cancelled, "hold", num(m.Cancelled) + " cancelled"},
-		{m.Processing, "accent", num(m.Processing) + " processing"}, {m.Queued + m.Waiting, "none", num(m.Queued+m.Waiting) + " queued"},
+		{m.Skipped, "none", num(m.Skipped) + " skipped"}, {m.Processing, "accent", num(m.Processing) + " processing"}, {m.Queued + m.Waiting, "none", num(m.Queued+m.Waiting) + " queued"},
 	}
 }
 

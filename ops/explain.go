@@ -17,7 +17,7 @@ import (
 type Reason struct {
 	// Name is one of: scheduled, retry, throttled, released, jobs ahead, no worker, unknown kind, slots busy, expiring,
 	// next, processing, claimed, lease expired, cancelling, complete, failed, benign, discarded, cancelled, damaged,
-	// members, upstream, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
+	// members, upstream, skipped, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
 	// paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
@@ -214,7 +214,7 @@ func (s *Service) endedReasons(job holdfast.Job, code failure.Code) []Reason {
 	case holdfast.Complete:
 		return []Reason{{Name: "complete", Text: "it completed at " + when(job.FinishedAt)}}
 	case holdfast.Cancelled:
-		if !job.Upstream.IsZero() {
+		if !job.Upstream.IsZero() || job.Skipped {
 			return []Reason{upstreamReason(job)}
 		}
 		return []Reason{{Name: "cancelled", Text: "it was cancelled at " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}

@@ -28,7 +28,7 @@ func (s *Service) explainMember(ctx context.Context, job holdfast.Job) ([]Reason
 		case err != nil:
 			return nil, err
 		default:
-			live = append(live, fmt.Sprintf("%s (%s, %s)", id, other.Kind, other.State))
+			live = append(live, fmt.Sprintf("%s (%s, %s%s)", id, other.Kind, other.State, wanted(job, id)))
 		}
 	}
 	reasons := []Reason{memberReason(job, live, ended)}
@@ -42,6 +42,16 @@ func (s *Service) explainMember(ctx context.Context, job holdfast.Job) ([]Reason
 		reasons = append(reasons, Reason{Name: "no worker", Text: "no worker is alive, and a worker is needed to start members that waited", Remedy: "start a worker for the queue " + job.Queue})
 	}
 	return reasons, err
+}
+
+// wanted says how a member must end, unless it must complete.
+func wanted(job holdfast.Job, upstream holdfast.ID) string {
+	for _, c := range job.When {
+		if c.Job == upstream && c.On != holdfast.OnComplete {
+			return map[holdfast.Outcome]string{holdfast.OnFailed: "; must fail", holdfast.OnCancelled: "; must be cancelled", holdfast.OnEnded: "; with any outcome"}[c.On]
+		}
+	}
+	return ""
 }
 
 func memberReason(job holdfast.Job, live []string, ended int) Reason {
@@ -64,8 +74,19 @@ func memberReason(job holdfast.Job, live []string, ended int) Reason {
 	return r
 }
 
-// upstreamReason explains a member that was cancelled because of another.
+// upstreamReason explains a member that never ran because of another.
 func upstreamReason(job holdfast.Job) Reason {
+	if job.Skipped {
+		text := fmt.Sprintf("it was skipped at %s because it was not needed: ", when(job.FinishedAt))
+		if job.Upstream.IsZero() {
+			return Reason{Name: "skipped", Text: text + "a member of its group, which it waited for, was deleted by retention"}
+		}
+		return Reason{
+			Name:   "skipped",
+			Text:   text + fmt.Sprintf("member %s of its group did not end as it waited for; the outcome of the group does not depend on it", job.Upstream),
+			Remedy: fmt.Sprintf("no action needed; to see how that member ended: holdfast explain %s", job.Upstream),
+		}
+	}
 	return Reason{
 		Name:   "upstream",
 		Text:   fmt.Sprintf("it was cancelled at %s because member %s of its group, which it waited for, did not complete", when(job.FinishedAt), job.Upstream),

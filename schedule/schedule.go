@@ -138,7 +138,7 @@ func (s *Schedule) checkTimes(p *problems, now time.Time) {
 
 func (s *Schedule) checkDraft(p *problems) {
 	d := s.Draft
-	if !d.ID.IsZero() || d.IdempotencyKey != "" || !d.Group.IsZero() || len(d.After) > 0 || d.Step != "" || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+	if !d.ID.IsZero() || d.IdempotencyKey != "" || !d.Group.IsZero() || len(d.After)+len(d.When) > 0 || d.Step != "" || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
 		p.add("a scheduled job with an id, an idempotency key, a group, a step, something to wait for or a fixed time: leave them out; each slot has its own")
 	}
 	if err := d.Prepare(); err != nil {

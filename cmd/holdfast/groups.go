@@ -106,7 +106,11 @@ func printGroup(out io.Writer, g ops.GroupDetail) {
 	printGroups(out, []holdfast.Group{g.Group}, "")
 	m := g.Group.Members
 	say := labelled(out)
-	say("members", "%d of %d complete, %d failed, %d cancelled; %d processing, %d queued, %d waiting for other members", m.Complete, m.Total, m.Failed, m.Cancelled, m.Processing, m.Queued, m.Waiting)
+	ended := fmt.Sprintf("%d of %d complete, %d failed, %d cancelled", m.Complete, m.Total, m.Failed, m.Cancelled)
+	if m.Skipped > 0 {
+		ended += fmt.Sprintf(", %d skipped", m.Skipped)
+	}
+	say("members", "%s; %d processing, %d queued, %d waiting for other members", ended, m.Processing, m.Queued, m.Waiting)
 	if g.Group.Quorum > 0 {
 		say("quorum", "ready when %d are complete", g.Group.Quorum)
 	}

@@ -108,16 +108,17 @@ func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 	p.text("unique_key", d.UniqueKey)
 	p.text("idempotency_key", d.IdempotencyKey)
 	p.text("trace", d.Trace)
-	if len(d.Tags) > 0 || len(d.After) > 0 || d.AfterAll || d.UniqueDone || d.Replace != nil || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+	if len(d.Tags) > 0 || len(d.After)+len(d.When) > 0 || d.AfterAll || d.UniqueDone || d.Replace != nil || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
 		rest, err := Marshal(struct {
-			Tags       []string          `json:"tags,omitempty"`
-			After      []holdfast.ID     `json:"after,omitempty"`
-			AfterAll   bool              `json:"after_all,omitempty"`
-			UniqueDone bool              `json:"unique_done,omitempty"`
-			Replace    *holdfast.Replace `json:"replace,omitempty"`
-			RunAt      time.Time         `json:"run_at,omitzero"`
-			ExpireAt   time.Time         `json:"expire_at,omitzero"`
-		}{d.Tags, d.After, d.AfterAll, d.UniqueDone, d.Replace, d.RunAt, d.ExpireAt})
+			Tags       []string             `json:"tags,omitempty"`
+			After      []holdfast.ID        `json:"after,omitempty"`
+			AfterAll   bool                 `json:"after_all,omitempty"`
+			When       []holdfast.Condition `json:"when,omitempty"`
+			UniqueDone bool                 `json:"unique_done,omitempty"`
+			Replace    *holdfast.Replace    `json:"replace,omitempty"`
+			RunAt      time.Time            `json:"run_at,omitzero"`
+			ExpireAt   time.Time            `json:"expire_at,omitzero"`
+		}{d.Tags, d.After, d.AfterAll, d.When, d.UniqueDone, d.Replace, d.RunAt, d.ExpireAt})
 		if err != nil {
 			return nil, err
 		}

@@ -122,21 +122,22 @@ func (p *jsonWriter) lease(l *Lease) {
 // rareMembers writes the members that few leases have.
 func (p *jsonWriter) rareMembers(l *Lease) {
 	type rare struct {
-		Tags        []string           `json:"tags,omitempty"`
-		After       []holdfast.ID      `json:"after,omitempty"`
-		Waiting     bool               `json:"waiting,omitempty"`
-		Cancelling  bool               `json:"cancelling,omitempty"`
-		Progress    *holdfast.Progress `json:"progress,omitempty"`
-		LastFailure *holdfast.Failure  `json:"last_failure,omitempty"`
-		Result      stdjson.RawMessage `json:"result,omitempty"`
-		Discarded   bool               `json:"discarded,omitempty"`
-		Upstream    holdfast.ID        `json:"upstream,omitzero"`
-		Skipped     bool               `json:"skipped,omitempty"`
+		Tags        []string             `json:"tags,omitempty"`
+		After       []holdfast.ID        `json:"after,omitempty"`
+		When        []holdfast.Condition `json:"when,omitempty"`
+		Waiting     bool                 `json:"waiting,omitempty"`
+		Cancelling  bool                 `json:"cancelling,omitempty"`
+		Progress    *holdfast.Progress   `json:"progress,omitempty"`
+		LastFailure *holdfast.Failure    `json:"last_failure,omitempty"`
+		Result      stdjson.RawMessage   `json:"result,omitempty"`
+		Discarded   bool                 `json:"discarded,omitempty"`
+		Upstream    holdfast.ID          `json:"upstream,omitzero"`
+		Skipped     bool                 `json:"skipped,omitempty"`
 	}
-	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() && !l.Skipped {
+	if len(l.Tags) == 0 && len(l.After)+len(l.When) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() && !l.Skipped {
 		return
 	}
-	text, err := json.Marshal(rare{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream, l.Skipped}, options, lenient)
+	text, err := json.Marshal(rare{l.Tags, l.After, l.When, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream, l.Skipped}, options, lenient)
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}

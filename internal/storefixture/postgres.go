@@ -97,7 +97,7 @@ func (d *database) deletes() string {
 		d.Fatal(err)
 	}
 	return "DELETE FROM " + strings.Join(names, "; DELETE FROM ") +
-		"; UPDATE holdfast_feed SET head = 0, purged = 0, advanced = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL"
+		"; UPDATE holdfast_feed SET head = 0, purged = 0, advanced = 0, followed = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL"
 }
 
 // corrupt changes a column of a row, as no user can; a column without a name deletes the row.

@@ -76,7 +76,7 @@ func (f *file) deletes() string {
 		}
 		text += "DELETE FROM " + name + ";"
 	}
-	return text + "UPDATE holdfast_feed SET head = 0, purged = 0, advanced = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL;COMMIT"
+	return text + "UPDATE holdfast_feed SET head = 0, purged = 0, advanced = 0, followed = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL;COMMIT"
 }
 
 // corrupt changes a column of a row, as no user can; a column without a name deletes the row.

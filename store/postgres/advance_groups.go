@@ -205,19 +205,19 @@ func (c *advanceStep) releaseWaiters(ctx context.Context) error {
 		return nil
 	}
 	p, sql := c.p, c.s.sql
-	type cause struct {
-		upstream holdfast.ID
-		state    string
-	}
-	causes := map[holdfast.ID]*cause{}
+	ends := map[holdfast.ID]*rule.Follower{}
 	var found []holdfast.ID
 	var id [16]byte
 	var upstream pgtype.UUID
 	var state string
-	p.queueRows(sql["after_due"], []any{ids(c.ended), ids(c.flagged), maxReleased}, []any{&id, &upstream, &state}, func() error {
+	var skipped, skips bool
+	p.queueRows(sql["after_due"], []any{ids(c.ended), ids(c.flagged), maxReleased}, []any{&id, &upstream, &state, &skipped, &skips}, func() error {
 		found = append(found, id)
 		if upstream.Valid {
-			causes[id] = &cause{upstream.Bytes, state}
+			ends[id] = &rule.Follower{End: true, Skipped: skips, Cause: rule.Upstream{ID: upstream.Bytes, State: holdfast.State(state), Skipped: skipped}}
+			if upstream.Bytes == id { // retention deleted it
+				ends[id].Cause.ID = holdfast.ID{}
+			}
 		}
 		return nil
 	})
@@ -226,15 +226,20 @@ func (c *advanceStep) releaseWaiters(ctx context.Context) error {
 	}
 	c.moreWaiters = len(found) == maxReleased
 	var one member
-	var job, because, how, token, generation column
+	var job, because, skip, reason, token, generation column
 	p.queueRows(sql["after_lock"], []any{ids(found)}, []any{(*[16]byte)(&one.job), &one.token, &one.failures, &one.crashes, &one.releases, &one.generation}, func() error {
 		c.changes++
-		if of := causes[one.job]; of == nil {
+		if f := ends[one.job]; f == nil {
 			c.started = append(c.started, one.job)
 		} else {
 			job.id(one.job)
-			because.id(of.upstream)
-			how.add(of.state)
+			if f.Cause.ID.IsZero() {
+				because.null()
+			} else {
+				because.id(f.Cause.ID)
+			}
+			skip.bool(f.Skipped)
+			reason.quote(f.Reason())
 			token.int(one.token)
 			generation.int(one.generation)
 		}
@@ -245,8 +250,8 @@ func (c *advanceStep) releaseWaiters(ctx context.Context) error {
 	}
 	if len(job.text) > 0 {
 		now := timestamp(c.now)
-		p.Queue(sql["after_cancel"], now, job.String(), because.String())
-		p.Queue(sql["after_cancel_note"], append([]any{now}, arrayArgs([]column{job, because, how, token, generation})...)...)
+		p.Queue(sql["after_cancel"], now, job.String(), because.String(), skip.String())
+		p.Queue(sql["after_cancel_note"], append([]any{now}, arrayArgs([]column{job, reason, token, generation})...)...)
 		p.Queue(sql["unique_free"], job.String())
 	}
 	if len(c.started) > 0 {

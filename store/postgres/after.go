@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
@@ -19,13 +20,13 @@ func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error 
 	var groups, flagged []holdfast.ID
 	how := "share_lock_groups"
 	for i := range fresh {
-		if e := &fresh[i]; e.Step != "" || len(e.After) > 0 {
+		if e := &fresh[i]; e.Step != "" || len(e.edges) > 0 {
 			how = "lock_groups"
 		}
 		if e := &fresh[i]; !e.Group.IsZero() && !slices.Contains(groups, e.Group) {
 			groups = append(groups, e.Group)
 		}
-		if e := &fresh[i]; len(e.After) > 0 && !slices.Contains(flagged, e.Group) {
+		if e := &fresh[i]; len(e.edges) > 0 && !slices.Contains(flagged, e.Group) {
 			flagged = append(flagged, e.Group)
 		}
 	}
@@ -139,15 +140,19 @@ func (s *Store) writeSteps(ctx context.Context, q session, fresh []entry) error 
 	return q.exec(ctx, s.sql["step_add"], group.String(), name.String(), job.String())
 }
 
-// checkUpstreams returns an error if an entry waits for a job that is neither a member of the same group nor an earlier entry of the call.
+// checkUpstreams looks up the members for which entries wait by a step name, and returns an error if an entry waits for a job that is neither a member of the same
+// group nor an earlier entry of the call.
 func (s *Store) checkUpstreams(ctx context.Context, q session, fresh []entry) error {
+	if err := s.resolveSteps(ctx, q, fresh); err != nil {
+		return err
+	}
 	earlier := map[holdfast.ID]holdfast.ID{}
 	var upstream, group column
 	for i := range fresh {
 		e := &fresh[i]
-		for _, id := range e.After {
-			if of, ok := earlier[id]; !ok || of != e.Group {
-				upstream.id(id)
+		for _, edge := range e.edges {
+			if of, ok := earlier[edge.Upstream]; !ok || of != e.Group {
+				upstream.id(edge.Upstream)
 				group.id(e.Group)
 			}
 		}
@@ -168,24 +173,78 @@ func (s *Store) checkUpstreams(ctx context.Context, q session, fresh []entry) er
 	return err
 }
 
-// writeAfter records the step names of entries, and which of them wait for which jobs.
+// resolveSteps finds the members for which entries wait by a step name: earlier entries of the call, or stored jobs.
+func (s *Store) resolveSteps(ctx context.Context, q session, fresh []entry) error {
+	earlier := map[stepName]holdfast.ID{}
+	var group, name column
+	var missing []*rule.Edge
+	var in []stepName
+	for i := range fresh {
+		e := &fresh[i]
+		for n := range e.edges {
+			edge := &e.edges[n]
+			if edge.Step == "" {
+				continue
+			}
+			of := stepName{e.Group, edge.Step}
+			id, found := earlier[of]
+			if edge.Upstream = id; !found {
+				missing, in = append(missing, edge), append(in, of)
+				group.id(e.Group)
+				name.quote(edge.Step)
+			}
+		}
+		if e.Step != "" {
+			earlier[stepName{e.Group, e.Step}] = e.ID
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	stored, err := s.findSteps(ctx, q, group, name)
+	if err != nil {
+		return err
+	}
+	for n, edge := range missing {
+		id, found := stored[in[n]]
+		if edge.Upstream = id; !found {
+			return rule.NoStep(edge.Step)
+		}
+	}
+	return nil
+}
+
+// writeAfter records the step names of entries, and which of them wait for which jobs. An entry with conditions on a failure or a cancellation also waits for
+// itself, which keeps programs that do not know conditions from starting it.
 func (s *Store) writeAfter(ctx context.Context, q session, fresh []entry) error {
 	if err := s.writeSteps(ctx, q, fresh); err != nil {
 		return err
 	}
-	var upstream, job, regardless column
+	var upstream, job, regardless, outcome column
 	rows := 0
 	write := func() error {
-		err := q.exec(ctx, s.sql["after_add"], upstream.String(), job.String(), regardless.String())
-		upstream, job, regardless, rows = column{}, column{}, column{}, 0
+		err := q.exec(ctx, s.sql["after_add"], upstream.String(), job.String(), regardless.String(), outcome.String())
+		upstream, job, regardless, outcome, rows = column{}, column{}, column{}, column{}, 0
 		return err
 	}
 	for i := range fresh {
 		e := &fresh[i]
-		for _, id := range e.After {
-			upstream.id(id)
+		edges, conditions, err := rule.MergeEdges(e.edges)
+		if err != nil {
+			return err
+		}
+		for _, edge := range edges {
+			upstream.id(edge.Upstream)
 			job.id(e.ID)
-			regardless.bool(e.AfterAll)
+			regardless.bool(edge.Regardless())
+			outcome.textOrNull(edge.Outcome())
+			rows++
+		}
+		if conditions > 0 {
+			upstream.id(e.ID)
+			job.id(e.ID)
+			regardless.bool(true)
+			outcome.quote(strconv.Itoa(conditions))
 			rows++
 		}
 		if rows >= afterMax {
@@ -209,21 +268,16 @@ func retargetAfter(entries []entry, receipts []holdfast.Receipt, fresh []entry) 
 		}
 	}
 	for i := range fresh {
-		if len(existing) == 0 || len(fresh[i].After) == 0 {
+		if len(existing) == 0 || len(fresh[i].edges) == 0 {
 			continue
 		}
-		var after []holdfast.ID
-		for _, id := range fresh[i].After {
-			if job, ok := existing[id]; ok {
-				id = job
-			}
-			if !slices.Contains(after, id) {
-				after = append(after, id)
+		edges := slices.Clone(fresh[i].edges) // the original ones are kept for a further attempt
+		for n := range edges {
+			if job, ok := existing[edges[n].Upstream]; ok {
+				edges[n].Upstream = job
 			}
 		}
-		changed := *fresh[i].Draft // the original draft is kept for a further attempt
-		changed.After = after
-		fresh[i].Draft = &changed
+		fresh[i].edges = edges
 	}
 	return fresh
 }

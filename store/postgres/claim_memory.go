@@ -96,7 +96,7 @@ func (l *lineMemory) addEntries(entries []entry) {
 	}
 	l.step++
 	for i := range entries {
-		if e := &entries[i]; e.Delay == 0 && len(e.After) == 0 { // an entry with a future RunAt adds an empty place, which does no harm
+		if e := &entries[i]; e.Delay == 0 && len(e.edges) == 0 { // an entry with a future RunAt adds an empty place, which does no harm
 			l.put(place{e.lane, e.Priority}, l.step)
 		}
 	}

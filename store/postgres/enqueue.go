@@ -19,7 +19,8 @@ const copyThreshold = 100
 type entry struct {
 	*holdfast.Draft
 	lane  int32
-	given bool // the caller chose the id, so another job may have it
+	edges []rule.Edge // the members for which it waits
+	given bool        // the caller chose the id, so another job may have it
 }
 
 // keyed reports whether the entry has a unique key or an idempotency key.
@@ -76,7 +77,7 @@ func (s *Store) prepare(ctx context.Context, via connections, drafts []holdfast.
 	}
 	entries := make([]entry, len(drafts))
 	for i := range prepared {
-		entries[i] = entry{Draft: &prepared[i], given: !drafts[i].ID.IsZero()}
+		entries[i] = entry{Draft: &prepared[i], edges: rule.Edges(&prepared[i]), given: !drafts[i].ID.IsZero()}
 	}
 	return entries, s.lanes.find(ctx, via, entries)
 }
@@ -182,7 +183,7 @@ func enqueueArgs(entries []entry) (string, []any) {
 		} else {
 			c[19].id(e.Group)
 		}
-		c[20].bool(len(e.After) > 0)
+		c[20].bool(len(e.edges) > 0)
 	}
 	return "enqueue", arrayArgs(c[:])
 }

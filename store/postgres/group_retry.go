@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
@@ -55,11 +57,11 @@ type groupRetry struct {
 	expired, keyed int // members that are not retried: past their expiry, or another job holds their unique key
 }
 
-// A failedMember failed, or was cancelled because a member that it waited for did not complete.
+// A failedMember failed, or never ran because of another member.
 type failedMember struct {
 	member
 	key
-	waits bool // it was cancelled because of another member, and waits for it again
+	waits bool // it waits for other members again
 }
 
 // lockAndRead finds the members and locks their finished rows. Members past their expiry are left as they are.
@@ -67,13 +69,19 @@ func (r *groupRetry) lockAndRead(ctx context.Context) error {
 	owner, there := "", false
 	r.p.queueRows(r.s.sql["group_owner"], []any{r.i.Group.String()}, []any{&owner}, func() error { there = true; return nil })
 	var b failedMember
+	var of rule.Retryable
+	var cause pgtype.UUID
 	var late bool
-	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.waits, &b.owner, &b.kind, &b.key.key, &late}
+	var all []rule.Retryable
+	var members []*failedMember // in the order of all; nil: past its expiry
+	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &cause, &of.Skipped, &of.Conditional, &b.owner, &b.kind, &b.key.key, &late}
 	r.p.queueRows(r.s.sql["find_failed_members"], []any{r.i.Group.String()}, into, func() error {
-		if one := b; late {
-			r.expired++
-		} else {
-			r.failed = append(r.failed, &one)
+		of.Job, of.Cause = b.job, cause.Bytes
+		one := b
+		one.waits = of.Waits()
+		all = append(all, of)
+		if members = append(members, &one); late {
+			members[len(members)-1] = nil
 		}
 		return nil
 	})
@@ -83,6 +91,15 @@ func (r *groupRetry) lockAndRead(ctx context.Context) error {
 	}
 	if !there || r.i.Owner != "" && r.i.Owner != owner {
 		return rule.NoGroup(r.i.Group)
+	}
+	for i, retried := range rule.Retried(all) {
+		switch {
+		case !retried:
+		case members[i] == nil:
+			r.expired++
+		default:
+			r.failed = append(r.failed, members[i])
+		}
 	}
 	return nil
 }

@@ -158,13 +158,13 @@ func (c *advanceStep) saveCheck(g *groupRow) {
 // function of the members as they are now, not of counters, so it is correct after retries too.
 func (c *advanceStep) settle(ctx context.Context, done []*groupRow) error {
 	var group [16]byte
-	var complete, failed, cancelled int
+	var complete, failed, cancelled, skipped int
 	var which []holdfast.ID
 	for _, g := range done {
 		which = append(which, g.ID)
 	}
-	c.p.queueRows(c.s.sql["group_count"], []any{ids(which)}, []any{&group, &complete, &failed, &cancelled}, func() error {
-		c.groups[group].Members = holdfast.Members{Total: complete + failed + cancelled, Complete: complete, Failed: failed, Cancelled: cancelled}
+	c.p.queueRows(c.s.sql["group_count"], []any{ids(which)}, []any{&group, &complete, &failed, &cancelled, &skipped}, func() error {
+		c.groups[group].Members = holdfast.Members{Total: complete + failed + cancelled + skipped, Complete: complete, Failed: failed, Cancelled: cancelled, Skipped: skipped}
 		return nil
 	})
 	if err := c.p.flush(ctx); err != nil {
@@ -179,7 +179,7 @@ func (c *advanceStep) settle(ctx context.Context, done []*groupRow) error {
 		drafts, refused := rule.Continuations(&g.Group)
 		next = append(next, c.continuationEntries(drafts)...)
 		m := g.Members
-		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), timestamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.thenErr, refused)))
+		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), timestamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.thenErr, refused)), m.Skipped)
 		if !g.Parent.IsZero() {
 			c.p.Queue(c.s.sql["flag_parent_group"], g.Parent.String())
 		}

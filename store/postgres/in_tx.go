@@ -133,7 +133,7 @@ func (g txStore) write(ctx context.Context, q session, entries []entry) (receipt
 func queuesOf(entries []entry) []string {
 	var queues []string
 	for _, e := range entries {
-		if e.Delay == 0 && len(e.After) == 0 && !slices.Contains(queues, e.Queue) {
+		if e.Delay == 0 && len(e.edges) == 0 && !slices.Contains(queues, e.Queue) {
 			queues = append(queues, e.Queue)
 		}
 	}

@@ -121,7 +121,7 @@ var plans = storetest.Plans{
 		"find_steps":           "step(group_id,name)",
 		"find_non_member":      "job(id)",
 		"lock_group_ancestors": "group(id) job(id)",
-		"find_failed_members":  "group(id) group(parent) job(group_id) finished(job) sorted",
+		"find_failed_members":  "group(id) group(parent) job(group_id) finished(job) after(job) sorted",
 
 		"advance_lock": "", "set_advanced": "feed(one)",
 		"check_groups_exist":       "group(first)",

@@ -153,64 +153,78 @@ func (a *admission) replaceFresh(ctx context.Context) error {
 	return nil
 }
 
+// A replaceable is a locked job that an entry may replace, and how it waits.
+type replaceable struct {
+	holdfast.Job // its content, and when it was created and is due
+	ready        bool
+	waits        bool // for members of its group
+	now          time.Time
+}
+
+// readReplaceable reads a locked job. A job that was set aside behind a held tag counts as ready: the next claim checks its tags.
+func (a *admission) readReplaceable(ctx context.Context, job holdfast.ID) (old replaceable, err error) {
+	var args, tags string
+	var aside bool
+	var created, due, clock int64
+	err = a.q.query(ctx, a.s.sql["read_replaceable"], []any{job.String()}, func(scan func(...any) error) error {
+		return scan(&args, &old.Queue, &old.Priority, &tags, &old.MaxAttempts, &old.Dependency, &created, &old.ready, &old.waits, &aside, &due, &clock)
+	})
+	old.ID, old.Args, old.ready, old.now = job, json.RawMessage(args), old.ready || aside, time.UnixMicro(clock)
+	old.CreatedAt, old.DueAt = time.UnixMicro(created), time.UnixMicro(due)
+	if err == nil && tags != "" {
+		err = json.Unmarshal([]byte(tags), &old.Tags)
+	}
+	return old, err
+}
+
+// waiting returns the statement that inserts the row with which the job waits after a replacement, its parameters, and the start time of the job if that is in the
+// future.
+func (o *replaceable) waiting(r rule.Replacement) (place string, row []any, run *string) {
+	at, ready := o.DueAt, o.ready
+	if r.Moved {
+		if at, ready = r.Due, !r.Due.After(o.now); !ready {
+			run = new(timestamp(at))
+		} else if at = o.now; o.waits { // it no longer has a time of its own
+			at = o.CreatedAt
+		}
+	}
+	member := []any{"{" + o.ID.String() + "}", "{0}", "{0}", "{0}", "{0}", "{1}"} // array literals, which every driver takes
+	if !ready || o.waits {
+		return "edit_later", append([]any{timestamp(at), o.waits}, member...), run
+	}
+	var since *string // nil: due since its creation
+	if !at.Equal(o.CreatedAt) {
+		since = new(timestamp(at))
+	}
+	return "ready_add", append([]any{since}, member...), run
+}
+
 // rewrite gives the content of an entry to a locked job. The row with which the job waits is deleted and inserted again, so that a claim which has read the old
 // content does not find it.
 func (a *admission) rewrite(ctx context.Context, job holdfast.ID, e *entry) error {
-	old, args, tags := holdfast.Job{ID: job}, "", ""
-	var ready, waits, aside bool
-	var created, due, clock int64
-	err := a.q.query(ctx, a.s.sql["read_replaceable"], []any{job.String()}, func(scan func(...any) error) error {
-		return scan(&args, &old.Queue, &old.Priority, &tags, &old.MaxAttempts, &old.Dependency, &created, &ready, &waits, &aside, &due, &clock)
-	})
+	old, err := a.readReplaceable(ctx, job)
 	if err != nil {
 		return err
 	}
-	now := time.UnixMicro(clock)
-	old.Args, old.CreatedAt, old.DueAt = json.RawMessage(args), time.UnixMicro(created), time.UnixMicro(due)
-	if tags != "" {
-		if err := json.Unmarshal([]byte(tags), &old.Tags); err != nil {
-			return err
-		}
-	}
-	r := rule.Replace(&old, e.Draft, now)
-	var expire, run, newTags, since *string
+	r := rule.Replace(&old.Job, e.Draft, old.now)
+	place, row, run := old.waiting(r)
+	var expire, tags *string
 	var within *int64
 	if !r.ExpireAt.IsZero() {
 		expire = new(timestamp(r.ExpireAt))
 	}
 	if len(e.Tags) > 0 {
-		newTags = new(textArray(e.Tags))
+		tags = new(textArray(e.Tags))
 	}
 	if e.RetryWithin > 0 {
 		within = new(e.RetryWithin.Microseconds())
 	}
-	at, ready := old.DueAt, ready || aside
-	if r.Moved {
-		if at, ready = r.Due, !r.Due.After(now); ready {
-			at = now
-		} else {
-			run = new(timestamp(at))
-		}
-		if waits && ready { // it no longer has a time of its own
-			at = old.CreatedAt
-		}
-	}
-	if !at.Equal(old.CreatedAt) {
-		since = new(timestamp(at))
-	}
-	member := []any{"{" + job.String() + "}", "{0}", "{0}", "{0}", "{0}", "{1}"} // array literals, which every driver takes
-	place, row := "ready_add", append([]any{since}, member...)
-	if !ready || waits {
-		place, row = "edit_later", append([]any{timestamp(at), waits}, member...)
-	}
+	id := job.String()
+	content := []any{id, e.lane, e.Queue, e.Priority, e.MaxAttempts, expire, tags, e.UniqueDone, r.Moved, run, string(e.Args), e.Dependency, within, e.Trace}
 	for _, step := range []struct {
 		name string
 		args []any
-	}{
-		{"delete_later", []any{job.String()}}, {"delete_ready", []any{job.String()}}, {"expiry_drop", []any{job.String()}},
-		{"replace_job", []any{job.String(), e.lane, e.Queue, e.Priority, e.MaxAttempts, expire, newTags, e.UniqueDone, r.Moved, run, string(e.Args), e.Dependency, within, e.Trace}},
-		{place, row},
-	} {
+	}{{"delete_later", []any{id}}, {"delete_ready", []any{id}}, {"expiry_drop", []any{id}}, {"replace_job", content}, {place, row}} {
 		if err := a.q.exec(ctx, a.s.sql[step.name], step.args...); err != nil {
 			return err
 		}
@@ -218,7 +232,7 @@ func (a *admission) rewrite(ctx context.Context, job holdfast.ID, e *entry) erro
 	if r.Was == nil {
 		return nil
 	}
-	return a.q.exec(ctx, a.s.sql["event_add"], job.String(), timestamp(now), rule.ReplaceEvent, rule.Machine, r.Reason, "", 0, 1, string(r.Was))
+	return a.q.exec(ctx, a.s.sql["event_add"], id, timestamp(old.now), rule.ReplaceEvent, rule.Machine, r.Reason, "", 0, 1, string(r.Was))
 }
 
 // changed returns the entries that are new jobs or the new content of jobs.

@@ -122,11 +122,11 @@ func (a *advancePlan) addFollower(st *sqlite.Stmt) error {
 func (a *advancePlan) keepDecided(s *session) error {
 	due := a.followers[:0]
 	for _, id := range a.followers {
-		j, err := s.readUpstreams(id)
+		f, err := s.readUpstreams(id)
 		if err != nil {
 			return err
 		}
-		if j.undecided() {
+		if !f.Start && !f.End {
 			delete(a.seenFollowers, id)
 			continue
 		}
@@ -187,6 +187,7 @@ func (m *groupPlan) countMembers(s *session) error {
 		m.Members.Complete += st.ColumnInt(1)
 		m.Members.Failed += st.ColumnInt(2)
 		m.Members.Cancelled += st.ColumnInt(3)
+		m.Members.Skipped += st.ColumnInt(4)
 		return nil
 	})
 }

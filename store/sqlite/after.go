@@ -1,8 +1,7 @@
 package sqlite
 
 import (
-	"fmt"
-	"slices"
+	"strconv"
 
 	"zombiezen.com/go/sqlite"
 
@@ -19,17 +18,30 @@ type enqueuer struct {
 
 	openGroups map[holdfast.ID]bool        // groups that were found open
 	became     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
+	steps      map[stepName]holdfast.ID    // new jobs of this call that have a step name
 	flagged    map[holdfast.ID]bool        // groups that were flagged because a draft waits for an ended member
 }
 
-// checkGroup refuses a draft whose group takes no members, and returns the members for which it waits.
-func (e *enqueuer) checkGroup(d *holdfast.Draft) (after []holdfast.ID, err error) {
+// A stepName is the name of a member within its group.
+type stepName struct {
+	group holdfast.ID
+	name  string
+}
+
+// A waitList is what a draft waits for.
+type waitList struct {
+	edges      []rule.Edge // each with its upstream
+	conditions int         // how many of them are on a failure or a cancellation
+}
+
+// checkGroup refuses a draft whose group takes no members, and returns what it waits for.
+func (e *enqueuer) checkGroup(d *holdfast.Draft) (w waitList, err error) {
 	if d.Group.IsZero() {
-		return nil, nil
+		return w, nil
 	}
 	if !e.openGroups[d.Group] {
 		if err := checkOpen(e, d.Group); err != nil {
-			return nil, err
+			return w, err
 		}
 		if e.openGroups == nil {
 			e.openGroups = map[holdfast.ID]bool{}
@@ -37,21 +49,48 @@ func (e *enqueuer) checkGroup(d *holdfast.Draft) (after []holdfast.ID, err error
 		e.openGroups[d.Group] = true
 	}
 	if d.Step != "" {
-		var taken holdfast.ID
-		if found, err := e.one("find_step", []any{d.Group, d.Step}, &taken); err != nil {
-			return nil, err
+		if taken, found, err := e.step(d.Group, d.Step); err != nil {
+			return w, err
 		} else if found {
-			return nil, rule.StepTaken(d.Step, taken)
+			return w, rule.StepTaken(d.Step, taken)
 		}
 	}
-	for _, id := range d.After {
-		upstream, err := e.upstream(d, id)
+	edges := rule.Edges(d)
+	for i := range edges {
+		edge := &edges[i]
+		if edge.Step != "" {
+			found := false
+			if edge.Upstream, found, err = e.step(d.Group, edge.Step); err == nil && !found {
+				err = rule.NoStep(edge.Step)
+			}
+		}
+		if err == nil {
+			edge.Upstream, err = e.upstream(d, edge.Upstream)
+		}
 		if err != nil {
-			return nil, err
+			return w, err
 		}
-		after = append(after, upstream)
 	}
-	return after, nil
+	w.edges, w.conditions, err = rule.MergeEdges(edges)
+	return w, err
+}
+
+// step returns the member that has a step name: a job of this call, whose row may not be written yet, or a stored job.
+func (e *enqueuer) step(group holdfast.ID, name string) (job holdfast.ID, found bool, err error) {
+	if job, found = e.steps[stepName{group, name}]; !found {
+		found, err = e.one("find_step", []any{group, name}, &job)
+	}
+	return job, found, err
+}
+
+// addStep writes the step name of a job.
+func (e *enqueuer) addStep(d *holdfast.Draft) error {
+	if e.steps == nil {
+		e.steps = map[stepName]holdfast.ID{}
+	}
+	e.steps[stepName{d.Group, d.Step}] = d.ID
+	_, err := e.add("step_add", &d.Group, &d.Step, &d.ID)
+	return err
 }
 
 // upstream returns the member for which a draft waits: an earlier draft of the same call (or the existing job that it
@@ -96,13 +135,16 @@ func (e *enqueuer) rememberID(d *holdfast.Draft, became holdfast.ID, existing bo
 	e.became[d.ID] = became
 }
 
-// insertWaiting writes for which members a job waits, each once, and the row with which it waits.
-func (e *enqueuer) insertWaiting(d *holdfast.Draft, after []holdfast.ID, due any) error {
-	for i, id := range after {
-		if slices.Contains(after[:i], id) {
-			continue // two drafts that became the same job
+// insertWaiting writes for which members a job waits, and the row with which it waits. A job with conditions on a failure or a cancellation also waits for itself,
+// which keeps programs that do not know conditions from starting it.
+func (e *enqueuer) insertWaiting(d *holdfast.Draft, w waitList, due any) error {
+	for _, edge := range w.edges {
+		if _, err := e.add("after_add", edge.Upstream, d.ID, edge.Regardless(), nullIfEmpty(edge.Outcome())); err != nil {
+			return err
 		}
-		if _, err := e.add("after_add", id, d.ID, d.AfterAll); err != nil {
+	}
+	if w.conditions > 0 {
+		if _, err := e.add("after_add", d.ID, d.ID, true, strconv.Itoa(w.conditions)); err != nil {
 			return err
 		}
 	}
@@ -113,44 +155,37 @@ func (e *enqueuer) insertWaiting(d *holdfast.Draft, after []holdfast.ID, due any
 	return err
 }
 
-// An upstreamState is what the members for which a job waits have done.
-type upstreamState struct {
-	allEnded    bool        // all have ended, so the job may start
-	failedID    holdfast.ID // the first that did not complete, although it has to; zero: none
-	failedState string      // the state in which that one ended
-}
-
-// readUpstreams reads how the members ended for which a job waits.
-func (s *session) readUpstreams(job holdfast.ID) (j upstreamState, err error) {
-	j.allEnded = true
-	err = s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
-		switch state := holdfast.State(st.ColumnText(2)); {
-		case state == "":
-			j.allEnded = false
-		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.failedID.IsZero():
-			j.failedID, j.failedState = columnID(st, 0), string(state)
+// readUpstreams reads how the members ended for which a job waits, and decides what becomes of it.
+func (s *session) readUpstreams(job holdfast.ID) (rule.Follower, error) {
+	var upstreams []rule.Upstream
+	conditions := 0
+	err := s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
+		id, outcome := columnID(st, 0), st.ColumnText(2)
+		if id == job {
+			conditions, _ = strconv.Atoi(outcome) // written by insertWaiting
+			return nil
 		}
+		upstreams = append(upstreams, rule.Upstream{
+			ID: id, On: rule.OutcomeOf(st.ColumnInt(1) != 0, outcome), State: holdfast.State(st.ColumnText(3)), Skipped: st.ColumnInt(4) != 0,
+		})
 		return nil
 	})
-	return j, err
+	return rule.Follow(upstreams, conditions), err
 }
-
-// undecided reports whether the job has to go on waiting.
-func (j upstreamState) undecided() bool { return !j.allEnded && j.failedID.IsZero() }
 
 // resolveFollower starts or cancels a member that waits for others, if their ends decide that. done is false if it has
 // to go on waiting or no longer waits.
 func (t *tx) resolveFollower(id holdfast.ID) (done, cancelled bool, err error) {
-	j, err := t.readUpstreams(id)
-	if err != nil || j.undecided() {
+	f, err := t.readUpstreams(id)
+	if err != nil || !f.Start && !f.End {
 		return false, false, err
 	}
 	job, err := t.findJob(store.Intervention{Job: id})
 	if err != nil || !job.waiting {
 		return false, false, err
 	}
-	if !j.failedID.IsZero() {
-		return true, true, t.cancelFollower(job, j)
+	if f.End {
+		return true, true, t.cancelFollower(job, &f)
 	}
 	return true, false, t.startFollower(job)
 }
@@ -170,22 +205,22 @@ func (t *tx) startFollower(job jobState) error {
 	return err
 }
 
-// cancelFollower ends a member that never ran, because a member for which it waited did not complete.
-func (t *tx) cancelFollower(job jobState, j upstreamState) error {
+// cancelFollower ends a member that never runs because of how a member ended for which it waited.
+func (t *tx) cancelFollower(job jobState, f *rule.Follower) error {
 	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
-	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.releases, job.generation, t.now, j.failedID); err != nil {
+	var cause any
+	if !f.Cause.ID.IsZero() {
+		cause = f.Cause.ID
+	}
+	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.releases, job.generation, t.now, cause, f.Skipped); err != nil {
 		return err
 	}
 	if _, err := t.exec("unique_free", job.job, false); err != nil {
 		return err
 	}
 	t.emit(store.EventCancelled, &job.job, job.token)
-	how := "failed"
-	if j.failedState == string(holdfast.Cancelled) {
-		how = "was cancelled"
-	}
-	i := store.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.failedID, how)}
+	i := store.Intervention{Job: job.job, Actor: rule.Machine, Reason: f.Reason()}
 	return t.addJobEvent(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
 }

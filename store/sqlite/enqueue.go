@@ -24,7 +24,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	var receipts []holdfast.Receipt
 	submit, into := s.writer.writeShared, func(t *tx) executor { return t }
 	for i := range prepared {
-		if len(prepared[i].After) > 0 || prepared[i].Step != "" {
+		if len(prepared[i].After)+len(prepared[i].When) > 0 || prepared[i].Step != "" {
 			submit = s.writer.write // a draft that waits for members, or has a name, reads rows that other calls may have added
 		}
 		if prepared[i].Replace != nil {
@@ -159,7 +159,7 @@ func (e *enqueuer) enqueueOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 // insert writes the facts of a job, and the row of the place where it begins: ready, later, or waiting for members of
 // its group.
 func (e *enqueuer) insert(d *holdfast.Draft) error {
-	after, err := e.checkGroup(d)
+	waits, err := e.checkGroup(d)
 	if err != nil {
 		return err
 	}
@@ -191,15 +191,15 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 		return rule.JobExists(d.ID)
 	}
 	switch {
-	case len(after) > 0:
-		err = e.insertWaiting(d, after, due)
+	case len(waits.edges) > 0:
+		err = e.insertWaiting(d, waits, due)
 	case due == nil:
 		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
 		_, err = e.add("later_add", due, d.ID)
 	}
 	if err == nil && d.Step != "" {
-		_, err = e.add("step_add", &d.Group, &d.Step, &d.ID)
+		err = e.addStep(d)
 	}
 	if err == nil && expire != nil {
 		_, err = e.add("expiry_add", expire, d.ID)

@@ -60,13 +60,13 @@ func (s *Store) RetryGroup(ctx context.Context, i store.Intervention) (retried i
 func (t *tx) retryGroup(i store.Intervention) (retried int, err error) {
 	var expired, keyed int
 	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
-		failed, cancelled, err := t.findRetryable(groups[0])
+		members, err := t.findRetryable(groups[0])
 		if err != nil {
 			return 0, err
 		}
 		before := retried
-		for n, job := range append(failed, cancelled...) {
-			late, err := t.retryMember(i, job, n >= len(failed))
+		for _, m := range members {
+			late, err := t.retryMember(i, m.Job, m.Waits())
 			switch refusal := (*holdfast.Error)(nil); {
 			case late:
 				expired++
@@ -97,21 +97,23 @@ func (t *tx) retryGroup(i store.Intervention) (retried int, err error) {
 	return retried, err
 }
 
-// findRetryable returns the members of a group that failed, and those that never ran because of a failed one.
-func (t *tx) findRetryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
+// findRetryable returns the members of a group that failed, and those that never ran because of another that is retried.
+func (t *tx) findRetryable(group holdfast.ID) (members []rule.Retryable, err error) {
 	err = t.rows("find_failed_members", []any{group}, func(st *sqlite.Stmt) error {
-		if st.ColumnInt(1) != 0 {
-			cancelled = append(cancelled, columnID(st, 0))
-		} else {
-			failed = append(failed, columnID(st, 0))
-		}
+		members = append(members, rule.Retryable{Job: columnID(st, 0), Cause: columnID(st, 1), Skipped: st.ColumnInt(2) != 0, Conditional: st.ColumnInt(3) != 0})
 		return nil
 	})
-	return failed, cancelled, err
+	retried, n := rule.Retried(members), 0
+	for i := range members {
+		if retried[i] {
+			members[n] = members[i]
+			n++
+		}
+	}
+	return members[:n], err
 }
 
-// retryMember begins the next generation of a member: at once or, if it never ran because of another member, when the
-// members for which it waits have ended. A refusal comes before the first row is written. late is true if the member
+// retryMember begins the next generation of a member: at once, or when the members for which it waits have ended. A refusal comes before the first row is written. late is true if the member
 // has expired.
 func (t *tx) retryMember(of store.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
 	i := store.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}

@@ -76,7 +76,7 @@ func (m *groupPlan) settle(t *tx) (done int, err error) {
 	if g.State = g.Members.Outcome(g.Quorum); m.ending != "" {
 		g.State = holdfast.GroupState(m.ending)
 	}
-	done, err = t.exec("group_settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.flags)
+	done, err = t.exec("group_settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.flags, g.Members.Skipped)
 	if err != nil || done == 0 {
 		return 0, err
 	}

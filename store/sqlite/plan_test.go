@@ -152,7 +152,7 @@ var plans = storetest.Plans{
 		"find_last_live_member":    "job(group_id,id) finished(job)",
 		"find_uncancelled_members": "job(group_id,id) finished(job) cancel(job)",
 		"group_count":              "job(group_id) finished(job) tombstone(group_id) group(parent)",
-		"find_failed_members":      "job(group_id) finished(job)",
+		"find_failed_members":      "job(group_id) finished(job) after(job)",
 		"find_step":                "step(group_id,name)",
 		"find_upstream":            "job(id) finished(job)",
 		"find_upstream_states":     "after(job) finished(job) tombstone(job)",

@@ -165,8 +165,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 		attempts = append(attempts, a)
 	}
 	want := d.m.view(r)
-	want.After = sortIDs(r.after)
-	h.Job.After = sortIDs(h.Job.After)
+	want.After, want.When = r.shownWaits()
 	match(t, "job of the history", h.Job, want)
 	match(t, "attempts", attempts, r.attempts)
 	match(t, "events", withoutExtraReasons(h.Events, r.events), r.events)

@@ -74,6 +74,15 @@ func (d *driver) add(t *rapid.T) {
 		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "not a member") == 7 {
 			m.After = append(m.After, holdfast.NewID())
 		}
+		for range rapid.IntRange(0, 1).Draw(t, "conditions") {
+			c := holdfast.Condition{On: pick(t, "on", holdfast.OnComplete, holdfast.OnFailed, holdfast.OnFailed, holdfast.OnCancelled, holdfast.OnEnded)}
+			if len(known) == 0 {
+				break
+			}
+			if c.Job = known[rapid.IntRange(0, len(known)-1).Draw(t, "condition of")]; !slices.Contains(m.After, c.Job) {
+				m.When = append(m.When, c)
+			}
+		}
 		m.AfterAll = len(m.After) > 0 && rapid.IntRange(0, 2).Draw(t, "however they end") == 2
 		drafts[i], known = m, append(known, m.ID)
 		d.touch(m.ID)
@@ -185,6 +194,12 @@ func (d *driver) advanceGroups(t *rapid.T) {
 			failSequence(t, "advancing groups does not end", "%d rounds", rounds)
 		}
 	}
+	d.m.storeCauses = map[holdfast.ID]holdfast.ID{}
+	for _, r := range held {
+		job, err := d.Store.Job(d.ctx, r.ID)
+		matchErr(t, "job", err, nil)
+		d.m.storeCauses[r.ID] = job.Upstream
+	}
 	d.m.storeStates = map[holdfast.ID]holdfast.GroupState{}
 	for id := range d.m.groups {
 		g, err := d.Store.Group(d.ctx, id)
@@ -208,7 +223,9 @@ func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	_, bad := d.m.upstream(r)
 	g := d.m.groups[r.Group]
 	switch {
-	case slices.Contains(bad, job.Upstream) && !r.regardless, job.Upstream.IsZero() && g.ending != "":
+	case job.Upstream.IsZero() && g.ending != "":
+		r.Upstream, r.Skipped = job.Upstream, false
+	case slices.ContainsFunc(bad, func(c holdfast.Condition) bool { return c.Job == job.Upstream }):
 		r.Upstream = job.Upstream
 	case job.State == holdfast.Cancelled:
 		failSequence(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)

@@ -31,10 +31,9 @@ type record struct {
 	due        time.Time // zero if it was claimable from the beginning
 	batch      holdfast.ID
 	started    bool
-	callerTx   bool // enqueued by a caller's transaction: a claim may not know of it for a moment
-	expiry     bool // has ExpireAt, and Expire has not seen it ended
-	after      []holdfast.ID
-	regardless bool // it starts whatever their outcome
+	callerTx   bool                 // enqueued by a caller's transaction: a claim may not know of it for a moment
+	expiry     bool                 // has ExpireAt, and Expire has not seen it ended
+	waits      []holdfast.Condition // for which members, and how they must end
 
 	state      holdfast.State // if finished
 	startedAt  time.Time
@@ -85,6 +84,7 @@ type model struct {
 	redriven      map[redriveOf]*redriven
 	groups        map[holdfast.ID]*groupRecord
 	storeStates   map[holdfast.ID]holdfast.GroupState // the states that the store returned
+	storeCauses   map[holdfast.ID]holdfast.ID         // because of which member the store ended one that waited
 	continuations []holdfast.Draft                    // continuations of settled groups; the store chooses their ids
 	errors        map[string]*errorGroup
 	trends        map[trendOf]*store.Trend
@@ -156,7 +156,7 @@ func (m *model) insert(d holdfast.Draft) {
 		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
 		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
 		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin, Group: d.Group, Trace: d.Trace,
-	}, after: d.After, regardless: d.AfterAll}
+	}, waits: waitsOf(d)}
 	due := d.RunAt
 	if d.Delay > 0 {
 		due = m.now.Add(d.Delay)
@@ -164,7 +164,7 @@ func (m *model) insert(d holdfast.Draft) {
 	if due.After(m.now) {
 		r.place, r.due, r.RunAt = later, due, due
 	}
-	if len(d.After) > 0 {
+	if len(r.waits) > 0 {
 		r.place = waiting
 	}
 	if d.ExpireIn > 0 {
@@ -181,7 +181,7 @@ func sameDraft(a, b holdfast.Draft) bool {
 	return a.Kind == b.Kind && a.Queue == b.Queue && string(a.Args) == string(b.Args) && a.Priority == b.Priority &&
 		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
 		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone &&
-		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll &&
+		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll && slices.Equal(a.When, b.When) &&
 		reflect.DeepEqual(a.Replace, b.Replace)
 }
 

@@ -56,9 +56,9 @@ func (m *model) join(d holdfast.Draft) error {
 	if g.State != holdfast.GroupOpen {
 		return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, d.Group)
 	}
-	for _, id := range d.After {
-		if r := m.jobs[id]; r == nil || r.Group != d.Group {
-			return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNotMember, id)
+	for _, c := range waitsOf(d) {
+		if r := m.jobs[c.Job]; r == nil || r.Group != d.Group {
+			return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNotMember, c.Job)
 		}
 	}
 	return nil
@@ -97,6 +97,8 @@ func (m *model) members(id holdfast.ID) (n holdfast.Members) {
 			n.Complete++
 		case r.state == holdfast.Failed:
 			n.Failed++
+		case r.Skipped:
+			n.Skipped++
 		default:
 			n.Cancelled++
 		}
@@ -142,9 +144,13 @@ func (m *model) releaseWaiters() (did bool) {
 		}
 		live, bad := m.upstream(r)
 		switch {
-		case len(bad) > 0 && !r.regardless:
-			m.cancelByStore(r, loose) // a store may name any of those that did not complete, or the end of the group
-			r.Upstream = bad[0]
+		case len(bad) > 0:
+			m.cancelByStore(r, loose) // a store may name any of those that did not end as they must, or the end of the group
+			cause := bad[0]
+			if at := slices.IndexFunc(bad, func(c holdfast.Condition) bool { return c.Job == m.storeCauses[r.ID] }); at >= 0 {
+				cause = bad[at]
+			}
+			r.Upstream, r.Skipped = cause.Job, m.skips(cause)
 		case live == 0:
 			r.place = ready
 			if r.due.After(m.now) && !r.due.Equal(r.CreatedAt) { // due at its creation: it has no due time of its own, whatever the clock
@@ -158,17 +164,66 @@ func (m *model) releaseWaiters() (did bool) {
 	return did
 }
 
-// upstream returns how many of the members that a job waits for are live, and which did not complete.
-func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
-	for _, id := range r.after {
-		switch other := m.jobs[id]; {
+// waitsOf returns for which members a draft waits, and how they must end.
+func waitsOf(d holdfast.Draft) (waits []holdfast.Condition) {
+	on := holdfast.OnComplete
+	if d.AfterAll {
+		on = holdfast.OnEnded
+	}
+	for _, id := range d.After {
+		waits = append(waits, holdfast.Condition{Job: id, On: on})
+	}
+	return append(waits, d.When...)
+}
+
+// upstream returns how many of the members that a job waits for are live, and which did not end as they must. Those that show that a success is missing come first.
+func (m *model) upstream(r *record) (live int, bad []holdfast.Condition) {
+	for _, c := range r.waits {
+		switch other := m.jobs[c.Job]; {
 		case other.place != finished:
 			live++
-		case other.state != holdfast.Complete:
-			bad = append(bad, id)
+		case !met(c, other):
+			bad = append(bad, c)
 		}
 	}
+	slices.SortStableFunc(bad, func(a, b holdfast.Condition) int { return countIf(m.skips(a)) - countIf(m.skips(b)) })
 	return live, bad
+}
+
+// met reports whether an ended member has the outcome of a condition.
+func met(c holdfast.Condition, other *record) bool {
+	switch c.On {
+	case holdfast.OnEnded:
+		return true
+	case holdfast.OnFailed:
+		return other.state == holdfast.Failed
+	case holdfast.OnCancelled:
+		return other.state == holdfast.Cancelled && !other.Skipped
+	}
+	return other.state == holdfast.Complete
+}
+
+// skips reports whether a condition that is not met shows that the waiting member is not needed.
+func (m *model) skips(c holdfast.Condition) bool {
+	return c.On == holdfast.OnFailed || c.On == holdfast.OnCancelled || m.jobs[c.Job].Skipped
+}
+
+// shownWaits returns for what a job waits as a store shows it: sorted by the other members, and without outcomes if all of them must complete.
+func (r *record) shownWaits() (after []holdfast.ID, when []holdfast.Condition) {
+	waits := slices.Clone(r.waits)
+	slices.SortFunc(waits, func(a, b holdfast.Condition) int { return bytes.Compare(a.Job[:], b.Job[:]) })
+	for _, c := range waits {
+		after = append(after, c.Job)
+	}
+	if slices.ContainsFunc(waits, func(c holdfast.Condition) bool { return c.On != holdfast.OnComplete }) {
+		when = waits
+	}
+	return after, when
+}
+
+// conditional reports whether a job waits for a failure or a cancellation.
+func (r *record) conditional() bool {
+	return slices.ContainsFunc(r.waits, func(c holdfast.Condition) bool { return c.On == holdfast.OnFailed || c.On == holdfast.OnCancelled })
 }
 
 // cancelByStore cancels a job that is not processing, with the store as actor.
@@ -271,6 +326,9 @@ func outcomeOf(n holdfast.Members) string {
 	if n.Cancelled > 0 {
 		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
 	}
+	if n.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", n.Skipped)
+	}
 	return text
 }
 
@@ -310,23 +368,34 @@ func (m *model) retryGroup(i store.Intervention) (int, error) {
 	return sent, nil
 }
 
-// retryMembers starts a new generation of all failed members of a group, and of all that were cancelled because of them.
+// isRetried reports whether a manual retry of the group retries an ended member: it failed, or never ran because of another, and if it was skipped, that one is
+// retried too.
+func (m *model) isRetried(r *record) bool {
+	switch {
+	case r.place != finished:
+		return false
+	case r.Skipped:
+		return m.isRetried(m.jobs[r.Upstream])
+	}
+	return r.state == holdfast.Failed && !r.discarded || !r.Upstream.IsZero()
+}
+
+// retryMembers starts a new generation of all failed members of a group, and of all that never ran because of them.
 func (m *model) retryMembers(group holdfast.ID, i store.Intervention) (sent int) {
+	var retried []*record
 	for _, r := range m.jobs {
-		if r.Group != group || r.place != finished {
-			continue
+		if r.Group == group && m.isRetried(r) {
+			retried = append(retried, r)
 		}
-		switch {
-		case r.state == holdfast.Failed && !r.discarded:
-			m.startGeneration(r, i)
-		case !r.Upstream.IsZero():
-			m.startGeneration(r, i)
-			r.place, r.Upstream = waiting, holdfast.ID{}
-			if r.RunAt.After(m.now) { // it never ran, so its own due time still counts
+	}
+	for _, r := range retried {
+		waits := !r.Upstream.IsZero() || r.conditional()
+		m.startGeneration(r, i)
+		if waits {
+			r.place, r.Upstream, r.Skipped = waiting, holdfast.ID{}, false
+			if r.RunAt.After(m.now) { // its own due time still counts
 				r.due = r.RunAt
 			}
-		default:
-			continue
 		}
 		m.tell(r, "manual retry", i)
 		sent++

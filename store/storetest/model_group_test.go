@@ -40,7 +40,7 @@ func TestGroupsOfTheModelKeepTheirPromisesInRandomSequences(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, state := range []string{"open", "processing", "ready", "partial", "failed", "cancelled", "expired", "reopened", "upstream"} {
+	for _, state := range []string{"open", "processing", "ready", "partial", "failed", "cancelled", "expired", "reopened", "upstream", "skipped"} {
 		total := 0
 		for _, r := range reached {
 			total += r[state]
@@ -86,6 +86,9 @@ func (p *player) play(reached map[string]int) (wrong string) {
 		if !r.Upstream.IsZero() {
 			reached["upstream"]++
 		}
+		if r.Skipped {
+			reached["skipped"]++
+		}
 	}
 	return ""
 }
@@ -119,6 +122,9 @@ func (p *player) add() {
 			if id := of(p, p.jobs); !id.IsZero() && p.m.jobs[id].Group == group && !slices.Contains(d.After, id) {
 				d.After = append(d.After, id)
 			}
+		}
+		if id := of(p, p.jobs); !id.IsZero() && p.m.jobs[id].Group == group && !slices.Contains(d.After, id) && p.IntN(2) == 0 {
+			d.When = []holdfast.Condition{{Job: id, On: []holdfast.Outcome{holdfast.OnComplete, holdfast.OnFailed, holdfast.OnCancelled, holdfast.OnEnded}[p.IntN(4)]}}
 		}
 		d.AfterAll = len(d.After) > 0 && p.IntN(3) == 0
 		if p.m.join(d) == nil {
@@ -196,13 +202,17 @@ func (p *player) order(advanced bool) string {
 	for _, r := range p.m.jobs {
 		live, bad := p.m.upstream(r)
 		switch {
-		case r.place == waiting && advanced && (live == 0 || len(bad) > 0 && !r.regardless):
+		case r.place == waiting && advanced && (live == 0 || len(bad) > 0):
 			return "a job waits in vain"
-		case r.place == waiting && r.Token > 0:
+		case r.place == waiting && r.Token > 0 && !r.conditional():
 			return "a job that has run waits for others"
-		case !r.Upstream.IsZero() && (r.place != finished || r.state != holdfast.Cancelled || r.Token > 0):
+		case !r.Upstream.IsZero() && (r.place != finished || r.state != holdfast.Cancelled || r.Token > 0 && !r.conditional()):
 			return "a job that was cancelled because of another is not"
-		case r.Generation == 1 && r.Token > 0 && len(r.after) > 0 && p.early(r):
+		case r.Skipped && r.Upstream.IsZero():
+			return "a job was skipped because of no other"
+		case r.Generation == 1 && r.Token > 0 && len(bad) > 0 && p.unmoved(r):
+			return "a job ran although a member did not end as it must"
+		case r.Generation == 1 && r.Token > 0 && len(r.waits) > 0 && p.early(r):
 			return "a job ran before those for which it waits had ended once"
 		}
 	}
@@ -211,8 +221,13 @@ func (p *player) order(advanced bool) string {
 
 // early reports whether a member that another waited for has never ended.
 func (p *player) early(r *record) bool {
-	return slices.ContainsFunc(r.after, func(id holdfast.ID) bool {
-		other := p.m.jobs[id]
+	return slices.ContainsFunc(r.waits, func(c holdfast.Condition) bool {
+		other := p.m.jobs[c.Job]
 		return other.place != finished && other.Generation == 1
 	})
+}
+
+// unmoved reports whether all members that another waited for are in their first generation.
+func (p *player) unmoved(r *record) bool {
+	return !slices.ContainsFunc(r.waits, func(c holdfast.Condition) bool { return p.m.jobs[c.Job].Generation > 1 })
 }

@@ -104,7 +104,7 @@ func TestAJobThatEndsTwiceUnderOneTokenIsShownAsItWasEachTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		// The group was retried: 13 waited again, and was cancelled again, never claimed.
 		plant("UPDATE holdfast_finished SET generation = 2, finished_at = {at -10} WHERE job = {id 13}")
-		plant("INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens) VALUES (19, 1, 'cancelled', {at -10}, {jobs 13}, {tokens 0}); UPDATE holdfast_feed SET head = 19, advanced = 19")
+		plant("INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens) VALUES (19, 1, 'cancelled', {at -10}, {jobs 13}, {tokens 0}); UPDATE holdfast_feed SET head = 19, advanced = 19, followed = 19")
 		first, err := i.Feed(t.Context(), 12, 1)
 		second, err2 := i.Feed(t.Context(), 18, 1)
 		if err != nil || err2 != nil || first.Events[0].Generation != 1 || !first.Events[0].At.Equal(noon.Add(-890*time.Millisecond)) || second.Events[0].Generation != 2 {

@@ -81,7 +81,7 @@ func (i *Inspector) groups(ctx context.Context, where string, args []any) ([]hol
 	}
 	var groups []holdfast.Group
 	text := "SELECT g.id, g.name, g.owner, g.parent, g.quorum, g.expire_at, CAST(g.then_jobs AS text), g.created_at, g.sealed_at, g.generation, g.state, g.settled_at, " +
-		"g.complete, g.failed, g.cancelled FROM holdfast_group g WHERE " + where
+		"g.complete, g.failed, g.cancelled, g.skipped FROM holdfast_group g WHERE " + where
 	err = i.q.Query(ctx, text, args, func(r Row) error {
 		groups = append(groups, readGroupRow(r, now))
 		return nil
@@ -98,8 +98,8 @@ func readGroupRow(r Row, now time.Time) holdfast.Group {
 		_ = json.Unmarshal([]byte(then), &g.Then) // damaged continuations are left out: the group is still shown
 	}
 	if g.State.Settled() {
-		g.Members = holdfast.Members{Complete: r.Int(12), Failed: r.Int(13), Cancelled: r.Int(14)}
-		g.Members.Total = g.Members.Complete + g.Members.Failed + g.Members.Cancelled
+		g.Members = holdfast.Members{Complete: r.Int(12), Failed: r.Int(13), Cancelled: r.Int(14), Skipped: r.Int(15)}
+		g.Members.Total = g.Members.Complete + g.Members.Failed + g.Members.Cancelled + g.Members.Skipped
 	}
 	return g
 }
@@ -110,7 +110,7 @@ func (i *Inspector) members(ctx context.Context, id holdfast.ID) (m holdfast.Mem
 	err = i.q.Query(ctx, i.statements["inspect_group_members"], []any{id}, func(r Row) error {
 		count := map[string]*int{
 			"waiting": &m.Waiting, "queued": &m.Queued, "processing": &m.Processing, "leased": &leased,
-			"complete": &m.Complete, "failed": &m.Failed, "cancelled": &m.Cancelled,
+			"complete": &m.Complete, "failed": &m.Failed, "cancelled": &m.Cancelled, "skipped": &m.Skipped,
 		}[r.Text(0)]
 		if count != nil {
 			*count += r.Int(1)
@@ -119,7 +119,7 @@ func (i *Inspector) members(ctx context.Context, id holdfast.ID) (m holdfast.Mem
 	})
 	leased = min(leased, m.Queued) // a leased member is in no other place, and was counted as queued
 	m.Queued, m.Processing = m.Queued-leased, m.Processing+leased
-	m.Total = m.Live() + m.Complete + m.Failed + m.Cancelled
+	m.Total = m.Live() + m.Complete + m.Failed + m.Cancelled + m.Skipped
 	return m, err
 }
 

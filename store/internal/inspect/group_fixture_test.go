@@ -57,7 +57,7 @@ INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUE
  (1, 3, 'queued', {at -970}, {jobs 11 12 13}, {tokens 0 0 0}, NULL), (4, 2, 'processing', {at -950}, {jobs 11 12}, {tokens 1 1}, NULL), (6, 1, 'retry', {at -939}, {jobs 11}, {tokens 1}, NULL),
  (7, 1, 'reclaimed', {at -930}, {jobs 11}, {tokens 2}, NULL), (8, 2, 'complete', {at -895}, {jobs 11 14}, {tokens 2 1}, NULL), (10, 3, 'failed', {at -350}, {jobs 12 28 15}, {tokens 1 1 1}, NULL),
  (13, 1, 'cancelled', {at -890}, {jobs 13}, {tokens 0}, NULL), (14, 3, 'story', {at -80}, NULL, NULL, {lines 1 99 2}), (17, 2, 'released', {at -640}, {jobs 25 99}, {tokens 1 3}, NULL);
-UPDATE holdfast_feed SET head = 18, advanced = 18;
+UPDATE holdfast_feed SET head = 18, advanced = 18, followed = 18;
 `
 
 // onBoth runs a test on both databases, each with the campaign inserted and its first events sealed. The test may

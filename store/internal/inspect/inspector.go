@@ -48,10 +48,16 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 	}
 	job := jobs[0]
 	if !job.Group.IsZero() {
+		all := true
 		err = i.q.Query(ctx, i.statements["inspect_upstreams"], []any{id}, func(r Row) error {
-			job.After = append(job.After, r.ID(0))
+			on := rule.OutcomeOf(r.Bool(1), r.Text(2))
+			job.After, all = append(job.After, r.ID(0)), all && on == holdfast.OnComplete
+			job.When = append(job.When, holdfast.Condition{Job: r.ID(0), On: on})
 			return nil
 		})
+		if all {
+			job.When = nil
+		}
 	}
 	return job, err
 }

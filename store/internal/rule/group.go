@@ -72,6 +72,9 @@ func Outcome(m holdfast.Members, refused error) string {
 	if m.Cancelled > 0 {
 		parts = append(parts, fmt.Sprintf("%d cancelled", m.Cancelled))
 	}
+	if m.Skipped > 0 {
+		parts = append(parts, fmt.Sprintf("%d skipped", m.Skipped))
+	}
 	text := strings.Join(parts, ", ")
 	if refused != nil {
 		text += fmt.Sprintf("; continuations were not enqueued: %.400s", strings.ReplaceAll(refused.Error(), "\n", "; "))

@@ -8,18 +8,18 @@ SELECT EXISTS (SELECT FROM holdfast_group)
 
 -- name: advance_pages
 -- The pages after the last one that groups have followed, without their jobs.
-SELECT o.first, o.events FROM holdfast_outbox o WHERE o.first > (SELECT advanced FROM holdfast_feed WHERE one = 1) ORDER BY o.first LIMIT $1::integer
+SELECT o.first, o.events FROM holdfast_outbox o WHERE o.first > (SELECT followed FROM holdfast_feed WHERE one = 1) ORDER BY o.first LIMIT $1::integer
 
 -- name: find_ended_members
 -- The group members among the jobs that ended. Each job is read by its id, and filtered by its group afterwards: if no job had a group when the table
 -- was analyzed, the planner takes the index on group_id for empty and would read all of it.
 SELECT j.id, j.group_id FROM holdfast_outbox o CROSS JOIN LATERAL unnest(o.jobs) AS m (job)
  CROSS JOIN LATERAL (SELECT k.id, k.group_id FROM holdfast_job k WHERE k.id = m.job OFFSET 0) AS j
- WHERE o.first > (SELECT advanced FROM holdfast_feed WHERE one = 1) AND o.first <= $1::bigint AND o.name IN ('complete', 'failed', 'cancelled') AND j.group_id IS NOT NULL
+ WHERE o.first > (SELECT followed FROM holdfast_feed WHERE one = 1) AND o.first <= $1::bigint AND o.name IN ('complete', 'failed', 'cancelled') AND j.group_id IS NOT NULL
 
 -- name: set_advanced
 -- Queued last, because Sequence needs this row too.
-UPDATE holdfast_feed SET advanced = greatest(advanced, $1::bigint) WHERE one = 1
+UPDATE holdfast_feed SET advanced = greatest(advanced, $1::bigint), followed = greatest(followed, $1::bigint) WHERE one = 1
 
 -- name: group_expire
 -- Marks expired groups as ending: they take no more members, and the remaining ones are cancelled. Only the first generation expires: a person who
@@ -50,18 +50,26 @@ g.id, coalesce(g.name, ''), coalesce(g.owner, ''), g.parent, g.quorum, g.then_jo
 
 -- name: after_due
 -- Of the members that wait for ended members ($1), or in flagged groups ($2), those whose wait is over: all members they wait for have ended, or one
--- of them did not complete and they depend on its success. Candidates are found by job: all waiting members share the hold '', so its index would not
+-- of them has not ended as it must. That is the first that shows that a success is missing, or else the first that shows that the member is not needed; it
+-- is the member itself if retention deleted a member of which it needed a failure or a cancellation. Candidates are found by job: all waiting members share the hold '', so its index would not
 -- help. Members that still have to wait are not returned, so fewer than $3 rows are all there are.
 WITH candidate AS MATERIALIZED (
     SELECT a.job FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_after a ON a.upstream = d.id WHERE (SELECT l.hold FROM holdfast_later l WHERE l.job = a.job) = ''
      UNION
     SELECT j.id FROM unnest($2::uuid[]) AS d (id) JOIN holdfast_job j ON j.group_id = d.id WHERE (SELECT l.hold FROM holdfast_later l WHERE l.job = j.id) = ''
 )
-SELECT c.job, b.upstream, coalesce(b.state, '') FROM candidate c LEFT JOIN LATERAL (
-    SELECT a.upstream, f.state FROM holdfast_after a JOIN holdfast_finished f ON f.job = a.upstream
-     WHERE a.job = c.job AND NOT a.regardless AND f.state <> 'complete' ORDER BY a.upstream LIMIT 1) b ON true
+SELECT c.job, b.upstream, coalesce(b.state, ''), coalesce(b.skipped, false), coalesce(b.skips, false) FROM candidate c LEFT JOIN LATERAL (
+    SELECT a.upstream, f.state, f.state = 'cancelled' AND f.benign AS skipped, a.outcome IS NOT NULL OR f.state = 'cancelled' AND f.benign AS skips
+      FROM holdfast_after a JOIN holdfast_finished f ON f.job = a.upstream
+     WHERE a.job = c.job AND a.upstream <> a.job
+       AND CASE WHEN a.outcome IS NULL THEN NOT a.regardless AND f.state <> 'complete' ELSE f.state <> a.outcome OR f.state = 'cancelled' AND f.benign END
+     UNION ALL
+    SELECT a.upstream, '', false, true FROM holdfast_after a
+     WHERE a.job = c.job AND a.upstream = c.job
+       AND CASE WHEN a.upstream = a.job THEN a.outcome::integer END > (SELECT count(*) FROM holdfast_after e WHERE e.job = c.job AND e.upstream <> c.job AND e.outcome IS NOT NULL)
+     ORDER BY 4, 1 LIMIT 1) b ON true
  WHERE b.upstream IS NOT NULL OR NOT EXISTS (
-    SELECT FROM holdfast_after a JOIN holdfast_job u ON u.id = a.upstream WHERE a.job = c.job AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = a.upstream))
+    SELECT FROM holdfast_after a JOIN holdfast_job u ON u.id = a.upstream WHERE a.job = c.job AND a.upstream <> c.job AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = a.upstream))
  LIMIT $3::integer
 
 -- name: after_lock
@@ -89,18 +97,19 @@ free AS MATERIALIZED (
 SELECT DISTINCT queue, lane, priority FROM free WHERE due
 
 -- name: after_cancel
--- Cancels members that depend on one that did not complete, and records which one.
+-- Cancels members that never run because of how another ended, and records which one; it is unknown if retention deleted it. The end is benign if the member
+-- was not needed.
 WITH gone AS (DELETE FROM holdfast_later l WHERE l.job = ANY ($2::uuid[]) AND l.hold IS NOT DISTINCT FROM '' RETURNING l.job, l.token, l.failures, l.crashes, l.releases, l.generation)
-INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, upstream)
-SELECT g.job, g.token, g.failures, g.crashes, g.releases, g.generation, $1::timestamptz, 'cancelled', d.upstream
-  FROM unnest($2::uuid[], $3::uuid[]) AS d (job, upstream) JOIN gone g ON g.job = d.job
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, upstream, benign)
+SELECT g.job, g.token, g.failures, g.crashes, g.releases, g.generation, $1::timestamptz, 'cancelled', d.upstream, d.benign
+  FROM unnest($2::uuid[], $3::uuid[], $4::boolean[]) AS d (job, upstream, benign) JOIN gone g ON g.job = d.job
 ON CONFLICT DO NOTHING
 
 -- name: after_cancel_note
 -- One event for each of them.
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
-SELECT d.job, $1::timestamptz, 'cancel', 'holdfast', 'member ' || d.upstream || ', for which it waited, ' || CASE d.state WHEN 'failed' THEN 'failed' ELSE 'was cancelled' END, d.token, d.generation
-  FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::integer[], $6::integer[]) AS d (job, upstream, state, token, generation)
+SELECT d.job, $1::timestamptz, 'cancel', 'holdfast', d.reason, d.token, d.generation
+  FROM unnest($2::uuid[], $3::text[], $4::integer[], $5::integer[]) AS d (job, reason, token, generation)
 
 -- name: find_uncancelled_members
 -- The next $3 members of an ending group ($1), from id $2 downwards, that have neither ended nor got a cancel request.
@@ -167,19 +176,19 @@ SELECT d.id, m.id, (SELECT true FROM holdfast_group g WHERE g.parent = d.id AND 
 
 -- name: group_count
 -- The outcomes of all members: jobs, tombstones of purged jobs, child groups.
-SELECT d.id, m.complete, m.failed, m.cancelled FROM unnest($1::uuid[]) AS d (id) CROSS JOIN LATERAL (
+SELECT d.id, m.complete, m.failed, m.cancelled, m.skipped FROM unnest($1::uuid[]) AS d (id) CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE x.state = 'complete')::integer AS complete, count(*) FILTER (WHERE x.state = 'failed')::integer AS failed,
-           count(*) FILTER (WHERE x.state = 'cancelled')::integer AS cancelled FROM (
-        SELECT f.state FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = d.id
+           count(*) FILTER (WHERE x.state = 'cancelled' AND NOT x.skipped)::integer AS cancelled, count(*) FILTER (WHERE x.skipped)::integer AS skipped FROM (
+        SELECT f.state, f.state = 'cancelled' AND f.benign AS skipped FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = d.id
          UNION ALL
-        SELECT t.state FROM holdfast_tombstone t WHERE t.group_id = d.id
+        SELECT t.state, t.skipped FROM holdfast_tombstone t WHERE t.group_id = d.id
          UNION ALL
-        SELECT CASE g.state WHEN 'ready' THEN 'complete' ELSE 'failed' END FROM holdfast_group g WHERE g.parent = d.id) x) m
+        SELECT CASE g.state WHEN 'ready' THEN 'complete' ELSE 'failed' END, false FROM holdfast_group g WHERE g.parent = d.id) x) m
 
 -- name: group_settle
 -- Stores the outcome, once per generation.
 WITH settled AS (
-    UPDATE holdfast_group SET state = $2::text, settled_at = $3::timestamptz, complete = $4::integer, failed = $5::integer, cancelled = $6::integer, attend = false, live = NULL
+    UPDATE holdfast_group SET state = $2::text, settled_at = $3::timestamptz, complete = $4::integer, failed = $5::integer, cancelled = $6::integer, skipped = $8::integer, attend = false, live = NULL
      WHERE id = $1::uuid AND settled_at IS NULL RETURNING id, generation
 )
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)

@@ -6,7 +6,7 @@
 
 -- part: all is advanced
 -- AdvanceGroups has handled everything in the feed, so whatever follows from the end of a member has been done.
-EXISTS (SELECT 1 FROM holdfast_feed d WHERE d.advanced = d.head) AND NOT EXISTS (SELECT 1 FROM holdfast_outbox o WHERE o.first IS NULL)
+EXISTS (SELECT 1 FROM holdfast_feed d WHERE d.followed = d.head) AND NOT EXISTS (SELECT 1 FROM holdfast_outbox o WHERE o.first IS NULL)
 
 -- name: audit: a member belongs to a group that exists
 -- Otherwise its group would never be settled.
@@ -42,17 +42,17 @@ SELECT t.id, NULL, CASE WHEN t.counted IS NULL THEN 'this group is ' || t.state 
                         WHEN t.total > t.counted THEN 'this group was settled with ' || t.counted || ' members, and has ' || t.total
                         ELSE 'this group is ' || t.state || ' with ' || t.counted_complete || ' of ' || t.counted || ' complete; by its members it is '
                              || t.outcome || ' with ' || t.complete || ' of ' || t.total END
-  FROM (SELECT g.id, g.state, g.complete AS counted_complete, g.complete + g.failed + g.cancelled AS counted, coalesce(m.total, 0) AS total, coalesce(m.complete, 0) AS complete,
-               CASE WHEN coalesce(m.complete, 0) = coalesce(m.total, 0) OR g.quorum > 0 AND coalesce(m.complete, 0) >= g.quorum THEN 'ready'
+  FROM (SELECT g.id, g.state, g.complete AS counted_complete, g.complete + g.failed + g.cancelled + g.skipped AS counted, coalesce(m.total, 0) AS total, coalesce(m.complete, 0) AS complete,
+               CASE WHEN coalesce(m.complete, 0) = coalesce(m.total, 0) - coalesce(m.skipped, 0) OR g.quorum > 0 AND coalesce(m.complete, 0) >= g.quorum THEN 'ready'
                     WHEN m.complete > 0 THEN 'partial' ELSE 'failed' END AS outcome
           FROM holdfast_group g
-          LEFT JOIN (SELECT u.id, count(*) AS total, sum(u.complete) AS complete
-                       FROM (SELECT j.group_id AS id, CASE WHEN f.state = 'complete' THEN 1 ELSE 0 END AS complete
+          LEFT JOIN (SELECT u.id, count(*) AS total, sum(u.complete) AS complete, sum(u.skipped) AS skipped
+                       FROM (SELECT j.group_id AS id, CASE WHEN f.state = 'complete' THEN 1 ELSE 0 END AS complete, CASE WHEN f.state = 'cancelled' AND f.benign = TRUE THEN 1 ELSE 0 END AS skipped
                                FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id IS NOT NULL
                              UNION ALL
-                             SELECT s.group_id, CASE WHEN s.state = 'complete' THEN 1 ELSE 0 END FROM holdfast_tombstone s WHERE s.group_id IS NOT NULL
+                             SELECT s.group_id, CASE WHEN s.state = 'complete' THEN 1 ELSE 0 END, CASE WHEN s.skipped = TRUE THEN 1 ELSE 0 END FROM holdfast_tombstone s WHERE s.group_id IS NOT NULL
                              UNION ALL
-                             SELECT c.parent, CASE WHEN c.state = 'ready' THEN 1 ELSE 0 END FROM holdfast_group c WHERE c.parent IS NOT NULL AND c.settled_at IS NOT NULL) AS u
+                             SELECT c.parent, CASE WHEN c.state = 'ready' THEN 1 ELSE 0 END, 0 FROM holdfast_group c WHERE c.parent IS NOT NULL AND c.settled_at IS NOT NULL) AS u
                       GROUP BY u.id) AS m ON m.id = g.id
          WHERE g.settled_at IS NOT NULL) AS t
  WHERE t.counted IS NULL OR t.total > t.counted OR t.total = t.counted AND (t.complete <> t.counted_complete OR t.state NOT IN ('cancelled', 'expired', t.outcome))
@@ -78,8 +78,9 @@ SELECT l.job, NULL, CASE WHEN j.group_id IS NULL THEN 'it waits for members of i
                          WHEN w.job IS NOT NULL THEN 'the members for which it waits have ended, yet it waits'
                          ELSE 'it waits for members of its group, and names none' END
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_group g ON g.id = j.group_id
-  LEFT JOIN (SELECT a.job, sum(CASE WHEN f.job IS NULL THEN 1 ELSE 0 END) AS live,
-                    sum(CASE WHEN f.state <> 'complete' AND NOT a.regardless THEN 1 ELSE 0 END) AS broken
+  LEFT JOIN (SELECT a.job, sum(CASE WHEN f.job IS NULL AND a.upstream <> a.job THEN 1 ELSE 0 END) AS live,
+                    sum(CASE WHEN a.outcome IS NULL AND f.state <> 'complete' AND NOT a.regardless THEN 1
+                             WHEN a.upstream <> a.job AND (f.state <> a.outcome OR f.state = 'cancelled' AND f.benign = TRUE AND a.outcome IS NOT NULL) THEN 1 ELSE 0 END) AS broken
                FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream GROUP BY a.job) AS w ON w.job = l.job
  WHERE l.hold = ''
    AND (j.group_id IS NULL OR NOT {attended} AND {all is advanced} AND (coalesce(w.live, 0) = 0 OR w.broken > 0))
@@ -96,7 +97,7 @@ SELECT NULL, 'feed', 'it ends at ' || t.ends || ', and its recorded head is ' ||
  WHERE t.head <> t.ends
 UNION ALL
 SELECT NULL, 'feed', 'it was deleted up to ' || d.purged || ' and groups were advanced up to ' || d.advanced || ' of ' || d.head
-  FROM holdfast_feed d WHERE d.purged > d.advanced OR d.advanced > d.head
+  FROM holdfast_feed d WHERE d.purged > d.advanced OR d.advanced > d.head OR d.followed > d.advanced
 UNION ALL
 SELECT NULL, 'feed', 'its state row is missing' WHERE NOT EXISTS (SELECT 1 FROM holdfast_feed)
 

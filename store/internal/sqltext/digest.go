@@ -60,6 +60,15 @@ func Digest(d holdfast.Draft) [32]byte {
 	if r := d.Replace; r != nil {
 		w.text(fmt.Sprintf("replace %t %d %t", r.Start, int64(r.MaxAge), r.Follow))
 	}
+	if len(d.When) > 0 {
+		w.text("when")
+		w.number(int64(len(d.When)))
+		for _, c := range d.When {
+			w.text(string(c.Job[:]))
+			w.text(c.Step)
+			w.text(string(c.On))
+		}
+	}
 	if d.Step != "" {
 		w.text("step")
 		w.text(d.Step)

@@ -37,6 +37,8 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail", Group: holdfast.ID{1}}, {Kind: "mail", Group: holdfast.ID{2}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}},
 		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}, {4}}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{4}, {3}}},
 		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true}, {Kind: "mail", Group: holdfast.ID{1}, Step: "load"}, {Kind: "mail", Group: holdfast.ID{1}, Step: "parse"},
+		{Kind: "mail", Group: holdfast.ID{1}, When: []holdfast.Condition{{Step: "load"}}}, {Kind: "mail", Group: holdfast.ID{1}, When: []holdfast.Condition{{Step: "load", On: holdfast.OnFailed}}},
+		{Kind: "mail", Group: holdfast.ID{1}, When: []holdfast.Condition{{Job: holdfast.ID{3}}}},
 	} {
 		digest := sqltext.Digest(d)
 		if before, twice := seen[digest]; twice {

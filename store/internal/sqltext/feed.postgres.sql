@@ -1,6 +1,6 @@
 -- name: feed_lock
 -- Numbering pages and deleting from the feed or the chain happen under this lock.
-SELECT head, purged, advanced, link, hash, anchor, holdfast_now() FROM holdfast_feed WHERE one = 1 FOR UPDATE
+SELECT head, purged, followed, link, hash, anchor, holdfast_now() FROM holdfast_feed WHERE one = 1 FOR UPDATE
 
 -- name: check_feed
 -- Whether there is a page to number or an event to seal, without a lock.

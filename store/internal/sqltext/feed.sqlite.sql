@@ -28,7 +28,7 @@ INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUE
 
 -- name: read_feed
 -- The head of the feed, what was deleted from it, how far AdvanceGroups has read it, and the end of the chain.
-SELECT head, purged, advanced, link, coalesce(hash, x'') FROM holdfast_feed WHERE one = 1
+SELECT head, purged, followed, link, coalesce(hash, x'') FROM holdfast_feed WHERE one = 1
 
 -- name: find_unsealed_events
 -- Events that are not in the chain yet, in the order in which they were written.
@@ -46,7 +46,7 @@ UPDATE holdfast_feed SET link = $1, hash = $2 WHERE one = 1
 -- name: find_old_pages
 -- The oldest pages, up to where AdvanceGroups has read.
 SELECT first, events, at FROM holdfast_outbox
- WHERE first <= (SELECT advanced FROM holdfast_feed WHERE one = 1) ORDER BY first LIMIT $1 + 0
+ WHERE first <= (SELECT followed FROM holdfast_feed WHERE one = 1) ORDER BY first LIMIT $1 + 0
 
 -- name: delete_pages
 -- Whole pages from the beginning.

@@ -42,13 +42,14 @@ SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d
 INSERT INTO holdfast_step (group_id, name, job) SELECT d.group_id, d.name, d.job FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS d (group_id, name, job)
 
 -- name: find_steps
--- The members that have these names. The groups are locked.
-SELECT s.group_id::text, s.name, s.job::text FROM unnest($1::uuid[], $2::text[]) AS d (group_id, name) JOIN holdfast_step s ON s.group_id = d.group_id AND s.name = d.name
+-- The members that have these names, each found by its key, whatever the planner knows of the table's size. The groups are locked.
+SELECT d.group_id::text, d.name, s.job::text FROM unnest($1::uuid[], $2::text[]) AS d (group_id, name)
+ CROSS JOIN LATERAL (SELECT t.job FROM holdfast_step t WHERE t.group_id = d.group_id AND t.name = d.name LIMIT 1) AS s
 
 -- name: after_add
 -- Written with the job that waits, and never changed.
-INSERT INTO holdfast_after (upstream, job, regardless)
-SELECT d.upstream, d.job, d.regardless FROM unnest($1::uuid[], $2::uuid[], $3::boolean[]) AS d (upstream, job, regardless)
+INSERT INTO holdfast_after (upstream, job, regardless, outcome)
+SELECT d.upstream, d.job, d.regardless, d.outcome FROM unnest($1::uuid[], $2::uuid[], $3::boolean[], $4::text[]) AS d (upstream, job, regardless, outcome)
 
 -- name: lock_group_ancestors
 -- Locks the groups of these jobs and all groups around them, in descending order of their ids.
@@ -85,14 +86,16 @@ SELECT coalesce(owner, '') FROM holdfast_group WHERE id = $1::uuid
 UPDATE holdfast_group SET ending = 'cancelled', sealed_at = coalesce(sealed_at, $2::timestamptz), state = 'processing', live = NULL, attend = true WHERE id = $1::uuid
 
 -- name: find_failed_members
--- Locks the failed members, and those cancelled because of them, of a group and its child groups. Finished rows are locked in the order of their jobs
+-- Locks the failed members, and those that never ran because of another, of a group and its child groups. The sixth column: it failed, and was to run because
+-- of how another member ended. Finished rows are locked in the order of their jobs
 -- by every transaction.
 WITH RECURSIVE tree AS (
     SELECT g.id FROM holdfast_group g WHERE g.id = $1::uuid
      UNION
     SELECT g.id FROM tree t JOIN holdfast_group g ON g.parent = t.id
 )
-SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, ''), j.kind, coalesce(j.unique_key, ''), coalesce(j.expire_at <= (SELECT holdfast_now()), false)
+SELECT f.job, f.token, f.generation, f.upstream, f.state = 'cancelled' AND f.benign,
+       f.state = 'failed' AND EXISTS (SELECT FROM holdfast_after a WHERE a.job = f.job AND a.upstream <> a.job AND a.outcome IS NOT NULL), coalesce(j.owner, ''), j.kind, coalesce(j.unique_key, ''), coalesce(j.expire_at <= (SELECT holdfast_now()), false)
   FROM tree t JOIN holdfast_job j ON j.group_id = t.id JOIN holdfast_finished f ON f.job = j.id
  WHERE f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL ORDER BY f.job FOR UPDATE OF f
 

@@ -48,17 +48,19 @@ SELECT j.id FROM holdfast_job j
 
 -- name: group_count
 -- How the members have ended: stored jobs, purged jobs, and groups inside.
-SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)
+SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled' AND NOT f.benign), 0),
+       coalesce(sum(f.state = 'cancelled' AND f.benign), 0)
   FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = $1
 UNION ALL
-SELECT count(*), coalesce(sum(t.state = 'complete'), 0), coalesce(sum(t.state = 'failed'), 0), coalesce(sum(t.state = 'cancelled'), 0)
+SELECT count(*), coalesce(sum(t.state = 'complete'), 0), coalesce(sum(t.state = 'failed'), 0), coalesce(sum(t.state = 'cancelled' AND NOT t.skipped), 0),
+       coalesce(sum(t.skipped), 0)
   FROM holdfast_tombstone t WHERE t.group_id = $1
 UNION ALL
-SELECT count(*), coalesce(sum(g.state = 'ready'), 0), coalesce(sum(g.state <> 'ready'), 0), 0 FROM holdfast_group g WHERE g.parent = $1
+SELECT count(*), coalesce(sum(g.state = 'ready'), 0), coalesce(sum(g.state <> 'ready'), 0), 0, 0 FROM holdfast_group g WHERE g.parent = $1
 
 -- name: group_settle
 -- Once per generation, and only if the group was not flagged since its members were counted: a member may have restarted.
-UPDATE holdfast_group SET state = $2, settled_at = $3, complete = $4, failed = $5, cancelled = $6, attend = 0, live = NULL
+UPDATE holdfast_group SET state = $2, settled_at = $3, complete = $4, failed = $5, cancelled = $6, skipped = $8, attend = 0, live = NULL
  WHERE id = $1 AND attend = $7 AND settled_at IS NULL AND sealed_at IS NOT NULL
 
 -- name: group_end
@@ -86,13 +88,15 @@ UPDATE holdfast_group SET state = 'processing', settled_at = NULL, ending = NULL
 SELECT id FROM holdfast_group WHERE parent = $1
 
 -- name: find_failed_members
--- Members that failed, and members that never ran because of a failed one.
-SELECT f.job, f.upstream IS NOT NULL FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id
+-- Members that failed, and members that never ran because of another. The last column: it failed, and was to run because of how another member ended.
+SELECT f.job, coalesce(f.upstream, x''), f.state = 'cancelled' AND f.benign,
+       f.state = 'failed' AND EXISTS (SELECT 1 FROM holdfast_after a WHERE a.job = f.job AND a.upstream <> a.job AND a.outcome IS NOT NULL)
+  FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id
  WHERE j.group_id = $1 AND (f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL)
 
 -- name: after_add
 -- A job waits for a member of its group.
-INSERT INTO holdfast_after (upstream, job, regardless) VALUES ($1, $2, $3)
+INSERT INTO holdfast_after (upstream, job, regardless, outcome) VALUES ($1, $2, $3, $4)
 
 -- name: step_add
 -- The name of a member. The primary key refuses a name that another member of the group has.
@@ -107,10 +111,11 @@ SELECT job FROM holdfast_step WHERE group_id = $1 AND name = $2
 SELECT coalesce(j.group_id, zeroblob(16)), EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) FROM holdfast_job j WHERE j.id = $1
 
 -- name: find_upstream_states
--- How the members ended for which a job waits; an empty state if one has not ended.
-SELECT a.upstream, a.regardless, coalesce(f.state, t.state, '')
+-- How the members ended for which a job waits; an empty state if one has not ended. In the row in which it waits for itself, outcome is the number of its
+-- conditions on a failure or a cancellation.
+SELECT a.upstream, a.regardless, coalesce(a.outcome, ''), coalesce(f.state, t.state, ''), coalesce(f.state = 'cancelled' AND f.benign, t.skipped, 0)
   FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream LEFT JOIN holdfast_tombstone t ON t.job = a.upstream
- WHERE a.job = $1
+ WHERE a.job = $1 ORDER BY a.upstream
 
 -- name: find_followers
 -- The jobs that still wait for some of these.
@@ -122,9 +127,9 @@ SELECT a.job FROM holdfast_after a CROSS JOIN holdfast_later l ON l.job = a.job
 SELECT j.id FROM holdfast_job j CROSS JOIN holdfast_later l ON l.job = j.id WHERE j.group_id = $1 AND l.hold = ''
 
 -- name: after_cancel
--- Ends a job that never ran, because a member for which it waited did not complete.
-INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, upstream)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8)
+-- Ends a job that never ran because of how a member ended for which it waited. It is benign if the job was not needed.
+INSERT INTO holdfast_finished (job, token, failures, crashes, releases, generation, finished_at, state, upstream, benign)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8, $9)
 
 -- name: clear_group_wait
 -- The members for which it waited have ended; its own time has not come yet.
@@ -161,4 +166,4 @@ SELECT id FROM holdfast_group
 
 -- name: set_advanced
 -- The feed number up to which ends were handled, unless another process was faster.
-UPDATE holdfast_feed SET advanced = $2 WHERE one = 1 AND advanced = $1
+UPDATE holdfast_feed SET advanced = max(advanced, $2), followed = $2 WHERE one = 1 AND followed = $1

@@ -34,7 +34,7 @@ SELECT t.n, g.owner, g.name FROM ({named jobs}) AS t JOIN holdfast_group g ON g.
 -- name: inspect_group_members
 -- Members by place. Batches are few, so leased members are found from there; they are also counted as queued, and the caller subtracts them. A group inside
 -- counts as complete if it is ready, and as failed if it has any other outcome.
-SELECT coalesce(f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END), count(*)
+SELECT coalesce(CASE WHEN f.state = 'cancelled' AND f.benign = TRUE THEN 'skipped' END, f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END), count(*)
   FROM holdfast_job j
   LEFT JOIN holdfast_finished f ON f.job = j.id
   LEFT JOIN holdfast_later l ON l.job = j.id
@@ -43,7 +43,7 @@ SELECT coalesce(f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END)
 UNION ALL
 SELECT 'leased', count(DISTINCT m.job) FROM holdfast_leased m WHERE EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = m.job AND j.group_id = $1)
 UNION ALL
-SELECT s.state, count(*) FROM holdfast_tombstone s WHERE s.group_id = $1 GROUP BY s.state
+SELECT CASE WHEN s.skipped = TRUE THEN 'skipped' ELSE s.state END, count(*) FROM holdfast_tombstone s WHERE s.group_id = $1 GROUP BY 1
 UNION ALL
 SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' THEN 'complete' ELSE 'failed' END, count(*)
   FROM holdfast_group g WHERE g.parent = $1
@@ -51,14 +51,15 @@ SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' T
 
 -- name: inspect_upstreams
 -- The members for which a job waits or waited.
-SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 AND w.upstream <> w.job ORDER BY w.upstream
+SELECT w.upstream, w.regardless, w.outcome FROM holdfast_after w WHERE w.job = $1 AND w.upstream <> w.job ORDER BY w.upstream
 
 -- name: inspect_upstream_results
--- The members for which a job waited, with how they ended.
-SELECT w.upstream, j.kind, s.name, f.state, f.code, CAST(f.result AS text), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false)
-  FROM holdfast_after w JOIN holdfast_job j ON j.id = w.upstream
-  LEFT JOIN holdfast_step s ON s.job = w.upstream LEFT JOIN holdfast_finished f ON f.job = w.upstream
- WHERE w.job = $1 AND w.upstream <> w.job AND w.upstream > $2 AND ($3 = '' OR s.name = $3)
+-- The members for which a job waited, with how they ended. Each name is found by its key.
+SELECT w.upstream, j.kind, w.step, f.state, f.code, CAST(f.result AS text), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false)
+  FROM (SELECT a.upstream, (SELECT s.name FROM holdfast_step s WHERE s.job = a.upstream) AS step FROM holdfast_after a
+         WHERE a.job = $1 AND a.upstream <> a.job AND a.upstream > $2) AS w
+  JOIN holdfast_job j ON j.id = w.upstream LEFT JOIN holdfast_finished f ON f.job = w.upstream
+ WHERE $3 = '' OR w.step = $3
  ORDER BY w.upstream
 
 -- name: inspect_purged_step
