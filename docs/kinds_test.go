@@ -1,6 +1,11 @@
 package docs_test
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"testing"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -26,4 +31,26 @@ func Example_kinds() {
 	_, err = jobs.Enqueue(ctx, []holdfast.Draft{call})
 	must(err)
 	// README end
+}
+
+var jsonBlock = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
+
+func TestTheDraftsOfThePageAboutKindsAreValid(t *testing.T) {
+	page, err := os.ReadFile("kinds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := jsonBlock.FindAllStringSubmatch(string(page), -1)
+	for _, block := range blocks {
+		var draft holdfast.Draft
+		if err := json.Unmarshal([]byte(block[1]), &draft); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(httpjob.Prepare(&draft), execjob.Prepare(&draft)); err != nil || draft.Kind == "" {
+			t.Errorf("%s: %v", block[1], err)
+		}
+	}
+	if len(blocks) != 2 {
+		t.Errorf("%d drafts", len(blocks))
+	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,5 +135,33 @@ func TestTheExamplesOfThePageAreAccepted(t *testing.T) {
 		if _, err := Parse([]byte(written(r.object, r.example))); err != nil {
 			t.Errorf("the example of %s.%s: %s: %v", r.object, r.key, r.example, err)
 		}
+	}
+}
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+func TestThePoliciesOnPagesAreAccepted(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+			if section, _, _ := strings.Cut(block[1], ":"); section != "defaults" && !slices.Contains(sectionNames, section) && section != "codes" {
+				continue
+			}
+			seen++
+			if _, err := Parse([]byte(block[1])); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, block[1])
+			}
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d policies were found", seen)
 	}
 }

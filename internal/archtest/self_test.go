@@ -117,3 +117,19 @@ func TestAnExampleThatDiffersFromItsPageIsFound(t *testing.T) {
 		t.Errorf("code without a file: %v", bad)
 	}
 }
+
+func TestABrokenLinkIsFound(t *testing.T) {
+	file := func(name string) (string, error) {
+		if name != "docs/b.md" {
+			return "", errors.New("no such file")
+		}
+		return "# One\n\n## Two: `words`, and (more)\n", nil
+	}
+	for text, want := range map[string]int{
+		"[b](b.md)": 0, "[b](b.md#one)": 0, "[b](b.md#two-words-and-more)": 0, "[b](b.md#three)": 1, "[c](c.md)": 1, "[x](https://example.org/c.md)": 0, "```\n[c](c.md)\n```\n": 0,
+	} {
+		if bad := brokenLinks(source{path: "docs/a.md", text: text}, file); len(bad) != want {
+			t.Errorf("%q: %v", text, bad)
+		}
+	}
+}
