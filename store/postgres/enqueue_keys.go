@@ -67,15 +67,15 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 				return errAlreadyCommitted
 			}
 		}
-		return s.writeEntries(ctx, pgxSession{tx}, tx.Conn(), fresh)
+		return s.writeEntries(ctx, pgxSession{tx}, tx.Conn(), fresh, holdfast.ID{})
 	})
 	return receipts, fresh, err
 }
 
 // writeEntries writes entries that were admitted: it checks and locks their groups, inserts them, with COPY if there are many and a connection is
-// given, and records what they wait for.
-func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
-	if err := s.joinGroups(ctx, q, fresh); err != nil {
+// given, and records what they wait for. If own is given, that group takes them although it is sealed: a member of it adds them.
+func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry, own holdfast.ID) error {
+	if err := s.joinGroups(ctx, q, fresh, own); err != nil {
 		return err
 	}
 	if len(fresh) >= copyThreshold && conn != nil {
@@ -328,5 +328,5 @@ func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]
 	if err != nil || len(fresh) == 0 {
 		return nil, err
 	}
-	return fresh, s.writeEntries(ctx, q, p.conn.Conn(), fresh)
+	return fresh, s.writeEntries(ctx, q, p.conn.Conn(), fresh, holdfast.ID{})
 }

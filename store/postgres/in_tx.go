@@ -114,17 +114,21 @@ func (g txStore) write(ctx context.Context, q session, entries []entry) (receipt
 	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
 		return nil, entries, err
 	}
-	if err := g.s.writeEntries(ctx, q, nil, fresh); err != nil {
+	if err := g.s.writeEntries(ctx, q, nil, fresh, holdfast.ID{}); err != nil {
 		return nil, fresh, err
 	}
 	g.s.planner.noteCallerTx(fresh)
-	// The notification is part of the caller's transaction, because the jobs become visible with its commit.
+	return receipts, fresh, g.notify(ctx, q, fresh)
+}
+
+// notify wakes workers of new jobs. The notification is part of the caller's transaction, because the jobs become visible with its commit.
+func (g txStore) notify(ctx context.Context, q session, fresh []entry) error {
 	for _, queue := range queuesOf(fresh) {
 		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
-			return nil, fresh, err
+			return err
 		}
 	}
-	return receipts, fresh, nil
+	return nil
 }
 
 // queuesOf returns the queues in which entries are claimable at once.
