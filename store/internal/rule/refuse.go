@@ -49,7 +49,7 @@ func CheckCompletion(s *store.Settlement) error {
 
 // RefusedDrafts refuses a settlement because one of the jobs that it enqueues was refused. The lease is still held.
 func RefusedDrafts(job holdfast.ID, refusal error) error {
-	return &holdfast.Error{Err: holdfast.ErrInvalid, Job: job, Cause: refusal,
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Job: job,
 		Message: fmt.Sprintf("job %v was not completed, because a job that it enqueues was refused: %v", job, refusal)}
 }
 
