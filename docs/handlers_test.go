@@ -120,3 +120,32 @@ func TestARequestEnqueuesAChargeInItsTransaction(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Index is a job.
+type Index struct{ Document, Version int }
+
+// Kind names the kind.
+func (Index) Kind() string { return "index" }
+
+func TestTheLastDraftOfADocumentWins(t *testing.T) {
+	ctx, jobs := t.Context(), holdfasttest.Open(t)
+	_, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 1}, func(d *holdfast.Draft) { d.UniqueKey = "document-7" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// README start replace
+	byDocument := func(d *holdfast.Draft) { d.UniqueKey = "document-7" }
+	replace := func(d *holdfast.Draft) { d.Replace = &holdfast.Replace{} }
+	receipt, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 2}, byDocument, replace)
+	// README end
+	if err != nil || !receipt.Replaced {
+		t.Fatal(receipt, err)
+	}
+	// README start debounce
+	receipt, err = holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 3}, byDocument, holdfast.Debounce(5*time.Second, time.Minute))
+	// README end
+	if err != nil || !receipt.Replaced {
+		t.Fatal(receipt, err)
+	}
+	holdfasttest.RequireEnqueued(t, jobs, Index{Document: 7, Version: 3})
+}
