@@ -55,34 +55,6 @@ func Example_uniquePeriod() {
 	_ = receipt
 }
 
-// Index is a job.
-type Index struct{ Document, Version int }
-
-// Kind names the kind.
-func (Index) Kind() string { return "index" }
-
-func TestTheLastDraftOfADocumentWins(t *testing.T) {
-	jobs := holdfasttest.Open(t)
-	first, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 1}, func(d *holdfast.Draft) { d.UniqueKey = "document-7" })
-	must(err)
-	// README start replace
-	byDocument := func(d *holdfast.Draft) { d.UniqueKey = "document-7" }
-	receipt, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 2}, byDocument, func(d *holdfast.Draft) { d.Replace = &holdfast.Replace{} })
-	// README end
-	must(err)
-	// README start debounce
-	debounced, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 3}, byDocument, holdfast.Debounce(5*time.Second, time.Minute))
-	// README end
-	must(err)
-	if !receipt.Replaced || !debounced.Replaced || receipt.ID != first.ID || debounced.ID != first.ID {
-		t.Errorf("the receipts are %+v, %+v and %+v, want one job that is replaced twice", first, receipt, debounced)
-	}
-	job, err := jobs.Job(ctx, first.ID)
-	if err != nil || string(job.Args) != `{"Document":7,"Version":3}` {
-		t.Errorf("the job has the arguments %s (%v), want version 3", job.Args, err)
-	}
-}
-
 func TestAReportContinuesFromItsCheckpoint(t *testing.T) {
 	// README start setup
 	attempt := holdfasttest.Work(t, writeReport, Report{Pages: 3}, func(s *holdfasttest.Setup) {
