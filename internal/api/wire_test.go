@@ -19,7 +19,7 @@ func full() holdfast.Draft {
 		ID: holdfast.NewID(), Kind: "mail", Queue: "slow/eu", Args: []byte(`{"b":1.50,"a":"ü"}`), Priority: -3, Owner: "ac\"me ü", Tags: []string{"x", "y z"},
 		Group: holdfast.NewID(), After: []holdfast.ID{holdfast.NewID()}, AfterAll: true, Dependency: "host", Delay: 90 * time.Second,
 		RunAt: time.Date(2031, 1, 2, 3, 4, 5, 6000, time.UTC), ExpireIn: time.Hour, ExpireAt: time.Date(2032, 1, 2, 3, 4, 5, 0, time.UTC),
-		RetryWithin: time.Minute, MaxAttempts: 7, UniqueKey: "k", UniqueDone: true, IdempotencyKey: "once", Replace: &holdfast.Replace{Start: true, MaxAge: time.Minute, Follow: true}, Trace: "00-ab-cd-01",
+		RetryWithin: time.Minute, MaxAttempts: 7, UniqueKey: "k", UniqueDone: true, IdempotencyKey: "once", Order: "account-7", OrderHold: true, Replace: &holdfast.Replace{Start: true, MaxAge: time.Minute, Follow: true}, Trace: "00-ab-cd-01",
 	}
 }
 

@@ -47,8 +47,12 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 		return holdfast.Job{}, i.notFoundOrPurged(ctx, id)
 	}
 	job := jobs[0]
-	if !job.Group.IsZero() {
-		err = i.q.Query(ctx, i.statements["inspect_upstreams"], []any{id}, func(r Row) error {
+	upstreams := "inspect_upstreams"
+	if job.Order != "" && job.Waiting {
+		upstreams = "inspect_line"
+	}
+	if !job.Group.IsZero() || job.Order != "" && job.Waiting {
+		err = i.q.Query(ctx, i.statements[upstreams], []any{id}, func(r Row) error {
 			job.After = append(job.After, r.ID(0))
 			return nil
 		})

@@ -1,0 +1,13 @@
+-- needs: 5
+-- Order keys: jobs of one owner with one key run one at a time, in the order of seq. A job that is not the first of its line waits in holdfast_later with the
+-- hold ''. A program of version 5 that ends a job leaves its row; AdvanceGroups of any program of this version moves the line on.
+CREATE TABLE holdfast_order (
+    job   uuid PRIMARY KEY,
+    owner text NOT NULL,
+    key   text NOT NULL,
+    seq   bigint NOT NULL,
+    hold  boolean NOT NULL, -- as a dead letter it keeps the others waiting
+    live  boolean NOT NULL  -- in line; false: it has ended, and the others go on
+);
+CREATE UNIQUE INDEX holdfast_order_line ON holdfast_order (owner, key, seq) WHERE live;
+CREATE SEQUENCE holdfast_order_seq;
