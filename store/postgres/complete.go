@@ -48,8 +48,15 @@ func (s *Store) completeIn(ctx context.Context, q session, n *store.Settlement) 
 	var trend sqltext.TrendCounts
 	trend.Add(n, holdfast.Complete)
 	args := []any{n.Batch.String(), n.Job.String(), n.Token, micros(n.Took), result, trend.Queue(), n.Limit}
-	held := false
-	if err := q.query(ctx, s.sql["complete"], args, func(func(...any) error) error { held = true; return nil }); err != nil || held {
+	held, ordered := false, false
+	err = q.query(ctx, s.sql["complete"], args, func(scan func(...any) error) error {
+		held = true
+		return scan(new(string), &ordered)
+	})
+	if err == nil && ordered {
+		err = s.advanceLinesIn(ctx, q, []holdfast.ID{n.Job})
+	}
+	if err != nil || held {
 		return nil, err
 	}
 	return s.answerNotHeld(ctx, q, n)

@@ -49,6 +49,7 @@ type Store struct {
 
 	shared    bool // the pool for work belongs to the application
 	planner   *claimPlanner
+	sweep     lineCursor
 	lanes     *laneCache
 	hub       *hub
 	renews    *pgxpool.Pool // for renewals only: a full work pool must not cost a worker its leases

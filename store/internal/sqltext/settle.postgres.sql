@@ -28,9 +28,13 @@ SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: find_unique_in_batches
--- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for.
-SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_batch l ON u.job = ANY (l.jobs)
+-- Members of these batches with a unique key, and whether success keeps it; and those with an order key, and whether a dead letter holds the line. If no job has
+-- such a key, no member is searched for.
+SELECT u.job, j.unique_done, false FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_batch l ON u.job = ANY (l.jobs)
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
+UNION ALL
+SELECT o.job, o.hold, true FROM holdfast_order o JOIN holdfast_batch l ON o.job = ANY (l.jobs)
+ WHERE (SELECT true FROM holdfast_order LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
 -- In the transaction that ends the job: a draft with the same key is a duplicate before its commit, and a new job after it.
@@ -131,6 +135,8 @@ WITH member AS MATERIALIZED (
 ), freed AS (
     DELETE FROM holdfast_unique WHERE job = $2::uuid AND EXISTS (SELECT FROM member)
        AND (EXISTS (SELECT FROM overruled) OR NOT (SELECT j.unique_done FROM holdfast_job j WHERE j.id = $2::uuid))
+), ordered AS (
+    UPDATE holdfast_order SET live = false WHERE job = $2::uuid AND live AND EXISTS (SELECT FROM member) RETURNING job
 ), shrunk AS (
     UPDATE holdfast_batch b SET jobs = b.jobs[:m.n - 1] || b.jobs[m.n + 1:], tokens = b.tokens[:m.n - 1] || b.tokens[m.n + 1:],
            failures = b.failures[:m.n - 1] || b.failures[m.n + 1:], crashes = b.crashes[:m.n - 1] || b.crashes[m.n + 1:],
@@ -149,7 +155,8 @@ WITH member AS MATERIALIZED (
     ON CONFLICT (step, queue, shard) DO UPDATE SET complete = t.complete + excluded.complete, cancelled = t.cancelled + excluded.cancelled
 )
 SELECT set_config('idle_in_transaction_session_timeout', (1000 * extract(epoch FROM
-           least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true)
+           least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true),
+       EXISTS (SELECT FROM ordered)
   FROM member m
 
 -- name: late_add
