@@ -86,6 +86,7 @@ func (p *jsonWriter) lease(l *Lease) {
 	p.number("max_attempts", l.MaxAttempts)
 	p.text("unique_key", l.UniqueKey)
 	p.text("idempotency_key", l.IdempotencyKey)
+	p.text("order", l.Order)
 	p.text("trace", l.Trace)
 	p.name("created_at")
 	p.writeTime(l.CreatedAt)
@@ -123,6 +124,7 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 	type rare struct {
 		Tags        []string           `json:"tags,omitempty"`
 		After       []holdfast.ID      `json:"after,omitempty"`
+		OrderHold   bool               `json:"order_hold,omitempty"`
 		Waiting     bool               `json:"waiting,omitempty"`
 		Cancelling  bool               `json:"cancelling,omitempty"`
 		Progress    *holdfast.Progress `json:"progress,omitempty"`
@@ -131,10 +133,10 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 		Discarded   bool               `json:"discarded,omitempty"`
 		Upstream    holdfast.ID        `json:"upstream,omitzero"`
 	}
-	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() {
+	if len(l.Tags) == 0 && len(l.After) == 0 && !l.OrderHold && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() {
 		return
 	}
-	text, err := json.Marshal(rare{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
+	text, err := json.Marshal(rare{l.Tags, l.After, l.OrderHold, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}

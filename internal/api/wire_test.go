@@ -145,7 +145,7 @@ func fullLease() Lease {
 	id := holdfast.NewID()
 	return Lease{Job: holdfast.Job{
 		ID: id, Kind: "mail", Queue: "slow", Args: []byte(`{"a":1}`), Priority: -2, Owner: "ac\"me", Tags: []string{"x"}, Dependency: "host", Group: id, After: []holdfast.ID{id},
-		RetryWithin: time.Minute, MaxAttempts: 3, UniqueKey: "u", IdempotencyKey: "i", Trace: "t", CreatedAt: at, RunAt: at, ExpireAt: at, State: holdfast.Processing,
+		RetryWithin: time.Minute, MaxAttempts: 3, UniqueKey: "u", IdempotencyKey: "i", Order: "o", OrderHold: true, Trace: "t", CreatedAt: at, RunAt: at, ExpireAt: at, State: holdfast.Processing,
 		Waiting: true, DueAt: at, Token: 4, Failures: 1, Crashes: 2, Releases: 3, Generation: 5, Worker: "w", LeaseUntil: at, StartedAt: at, Cancelling: true,
 		Progress: &holdfast.Progress{Percent: 5, Note: "n", At: at}, LastFailure: &holdfast.Failure{Code: "C", Category: "input", Message: "m"}, FinishedAt: at,
 		Result: []byte(`[1]`), Discarded: true, Upstream: id, AsOf: at,

@@ -165,7 +165,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 		attempts = append(attempts, a)
 	}
 	want := d.m.view(r)
-	want.After = sortIDs(r.after)
+	want.After = sortIDs(d.m.upstreams(r))
 	h.Job.After = sortIDs(h.Job.After)
 	match(t, "job of the history", h.Job, want)
 	match(t, "attempts", attempts, r.attempts)

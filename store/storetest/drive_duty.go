@@ -174,6 +174,6 @@ func (d *driver) edit(t *rapid.T) {
 		d.adoptArgs(t, e.Job)
 	}
 	want := d.m.view(r)
-	want.After, got.After = sortIDs(r.after), sortIDs(got.After)
+	want.After, got.After = sortIDs(d.m.upstreams(r)), sortIDs(got.After)
 	match(t, "edited jobs", got, want)
 }

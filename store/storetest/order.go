@@ -204,6 +204,17 @@ var orderLaws = []law{
 		s.settle(completes(s.next(jobs[2])))
 		s.next(last)
 	}},
+	{"a draft that takes over the unique key of a running job with the same order key runs after it, and can be replaced until then", func(s *scene) {
+		content := func(args string) holdfast.Draft { return replacing(args, following, func(d *holdfast.Draft) { d.Order = "k" }) }
+		first := s.enqueueAll(content("1"))[0].ID
+		lease := s.next(first)
+		second := s.enqueueAll(content("2"))[0]
+		same(s, "replaced", s.enqueueAll(content("3"))[0], holdfast.Receipt{ID: second.ID, Existing: true, Replaced: true})
+		same(s, "waiting", s.job(second.ID).Waiting, true)
+		s.settle(retries(lease, 0))
+		s.settle(completes(s.next(first)))
+		same(s, "arguments", string(s.next(second.ID).Args), "3")
+	}},
 	{"a draft with an order key that has no line is refused", func(s *scene) {
 		for _, bad := range []func(*holdfast.Draft){
 			func(d *holdfast.Draft) { d.Group = holdfast.NewID() }, func(d *holdfast.Draft) { d.Order, d.OrderHold = "", true },
