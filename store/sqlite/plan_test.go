@@ -190,7 +190,7 @@ var plans = storetest.Plans{
 		"purge_jobs":        "job(id)",
 
 		"inspect_holds": "", "inspect_workers": "", "inspect_kinds": "",
-		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) progress(job) attempt(job) sorted",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) progress(job) order(job) attempt(job) sorted",
 		"inspect_records":        "record(namespace)",
 		"inspect_subject_events": "event(subject)",
 		"inspect_attempts":       "attempt(job)",

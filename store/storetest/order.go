@@ -187,7 +187,7 @@ var orderLaws = []law{
 		s.retry(alone)
 		s.next(alone)
 	}},
-	{"waiting jobs are cancelled, edited and expire where they wait, and the line goes on without those that ended", func(s *scene) {
+	{"waiting jobs are cancelled, edited and expire where they wait, and the line continues without those that ended", func(s *scene) {
 		jobs := s.inLine(3)
 		expiring := s.inLine(1, func(d *holdfast.Draft) { d.ExpireIn = time.Minute })[0]
 		last := s.inLine(1)[0]

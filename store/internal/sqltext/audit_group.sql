@@ -89,7 +89,7 @@ SELECT l.job, NULL, 'it is number ' || l.place || ' in the line of the order key
   FROM line l JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
  WHERE l.place > 1 AND coalesce(w.hold, 'none') <> '' AND f.job IS NULL AND j.expire_at IS NULL
 
--- name: audit: a line goes on when its first job has ended
+-- name: audit: a line continues when its first job has ended
 -- AdvanceGroups looks at every line again and again, so it moves such a line on within a while.
 {order lines}
 SELECT l.job, NULL, 'it is the first in the line of the order key ' || l.key || CASE WHEN w.hold = '' THEN ', yet it waits' WHEN j.id IS NULL THEN ' and does not exist' ELSE ' and has ended' END

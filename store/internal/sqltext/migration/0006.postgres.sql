@@ -7,7 +7,7 @@ CREATE TABLE holdfast_order (
     key   text NOT NULL,
     seq   bigint NOT NULL,
     hold  boolean NOT NULL, -- as a dead letter it keeps the others waiting
-    live  boolean NOT NULL  -- in line; false: it has ended, and the others go on
+    live  boolean NOT NULL  -- in line; false: it has ended, and the others continue
 );
 CREATE UNIQUE INDEX holdfast_order_line ON holdfast_order (owner, key, seq) WHERE live;
 CREATE SEQUENCE holdfast_order_seq;

@@ -7,6 +7,6 @@ CREATE TABLE holdfast_order (
     key   TEXT NOT NULL,
     seq   INTEGER NOT NULL,
     hold  INTEGER NOT NULL, -- as a dead letter it keeps the others waiting
-    live  INTEGER NOT NULL  -- in line; 0: it has ended, and the others go on
+    live  INTEGER NOT NULL  -- in line; 0: it has ended, and the others continue
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX holdfast_order_line ON holdfast_order (owner, key, seq) WHERE live = 1;
