@@ -68,7 +68,7 @@ type Draft struct {
 	// dead letter puts it at the end of the line, unless it holds the line. Not together with Group.
 	Order string `json:"order,omitempty"`
 	// OrderHold lets this job hold the line if it fails for good: the jobs behind it wait until the dead letter is retried and completes, or is discarded or
-	// purged. Without it they go on.
+	// purged. Without it they continue.
 	OrderHold bool `json:"order_hold,omitempty"`
 
 	// IdempotencyKey makes Enqueue safe to repeat. Enqueueing the same draft with the same key returns the same job, even
