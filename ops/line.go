@@ -21,16 +21,24 @@ func (s *Service) explainLine(ctx context.Context, job holdfast.Job) ([]Reason, 
 	if err != nil {
 		return nil, err
 	}
-	r := Reason{Name: "line"}
-	switch {
-	case first.State == holdfast.Failed && !first.Discarded:
-		r.Text = fmt.Sprintf("the dead letter %s (%s) holds the line of the order key %q: the jobs behind it wait until it completes after a retry, or is discarded", first.ID, first.Kind, job.Order)
-		r.Remedy = fmt.Sprintf("retry it: holdfast retry %s; or discard it: holdfast discard %s --reason TEXT", first.ID, first.ID)
-	case first.State.Terminal():
+	if first.State.Terminal() && (first.State != holdfast.Failed || first.Discarded) {
 		return []Reason{moment}, nil
-	default:
-		r.Text = fmt.Sprintf("jobs with the order key %q run one at a time, and it waits behind %s (%s, %s), which is the first in line", job.Order, first.ID, first.Kind, first.State)
-		r.Remedy = fmt.Sprintf("see why that one has not ended: holdfast explain %s", first.ID)
 	}
-	return []Reason{r}, nil
+	return []Reason{lineReason(job, first)}, nil
+}
+
+// lineReason says why the first job of a line keeps another one waiting.
+func lineReason(job, first holdfast.Job) Reason {
+	if first.State == holdfast.Failed {
+		return Reason{
+			Name:   "line",
+			Text:   fmt.Sprintf("the dead letter %s (%s) holds the line of the order key %q: the jobs behind it wait until it completes after a retry, or is discarded", first.ID, first.Kind, job.Order),
+			Remedy: fmt.Sprintf("retry it: holdfast retry %s; or discard it: holdfast discard %s --reason TEXT", first.ID, first.ID),
+		}
+	}
+	return Reason{
+		Name:   "line",
+		Text:   fmt.Sprintf("jobs with the order key %q run one at a time, and it waits behind %s (%s, %s), which is the first in line", job.Order, first.ID, first.Kind, first.State),
+		Remedy: fmt.Sprintf("see why that one has not ended: holdfast explain %s", first.ID),
+	}
 }
