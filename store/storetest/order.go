@@ -204,6 +204,16 @@ var orderLaws = []law{
 		s.settle(completes(s.next(jobs[2])))
 		s.next(last)
 	}},
+	{"a line whose first job was ended by a program that knows no lines, or was deleted, moves on with AdvanceGroups", func(s *scene) {
+		jobs := s.inLine(3)
+		lease := s.next(jobs[0])
+		s.must(s.Corrupt("order", jobs[0], "")) // its end does not look for the next
+		s.settle(completes(lease))
+		s.expectClaims(0)
+		s.advanceGroups()
+		s.settle(completes(s.next(jobs[1])))
+		s.next(jobs[2])
+	}},
 	{"a draft that takes over the unique key of a running job with the same order key runs after it, and can be replaced until then", func(s *scene) {
 		content := func(args string) holdfast.Draft { return replacing(args, following, func(d *holdfast.Draft) { d.Order = "k" }) }
 		first := s.enqueueAll(content("1"))[0].ID
