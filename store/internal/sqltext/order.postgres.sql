@@ -8,8 +8,8 @@ SELECT pg_advisory_xact_lock({order lock})
 
 -- name: order_add
 -- New jobs go to the ends of their lines, in the order of the call.
-INSERT INTO holdfast_order (job, owner, key, seq, hold, live)
-SELECT d.job, d.owner, d.key, nextval('holdfast_order_seq'), d.hold, true
+INSERT INTO holdfast_order (job, owner, key, hold, live)
+SELECT d.job, d.owner, d.key, d.hold, true
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS d (job, owner, key, hold, n) ORDER BY d.n
 
 -- name: order_leave
@@ -18,7 +18,7 @@ UPDATE holdfast_order SET live = false WHERE job = ANY ($1::uuid[]) AND live
 
 -- name: order_return
 -- Jobs that had left their lines go to the ends of them.
-UPDATE holdfast_order SET live = true, seq = nextval('holdfast_order_seq') WHERE job = ANY ($1::uuid[]) AND NOT live
+UPDATE holdfast_order SET live = true, seq = DEFAULT WHERE job = ANY ($1::uuid[]) AND NOT live
 
 -- name: order_advance
 -- Starts the first job of each line of these jobs if it waits, and removes jobs from the lines that have ended before it. A line that another transaction is
