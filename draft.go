@@ -69,6 +69,14 @@ type Draft struct {
 	// Replace lets the draft replace the content of the job that has its unique key, until that job is claimed. Nil: the job stays as it is.
 	Replace *Replace `json:"replace,omitempty"`
 
+	// Order lets jobs of one owner with the same order key run one at a time, in the order in which they were enqueued, whatever their kinds and queues. The others
+	// wait while the first one runs or waits for its time or a retry. When it has completed or was cancelled, the next one starts. A manual retry or redrive of a
+	// dead letter puts it at the end of the line, unless it holds the line. Not together with Group.
+	Order string `json:"order,omitempty"`
+	// OrderHold lets this job hold the line if it fails for good: the jobs behind it wait until the dead letter is retried and completes, or is discarded or
+	// purged. Without it they continue.
+	OrderHold bool `json:"order_hold,omitempty"`
+
 	// IdempotencyKey makes Enqueue safe to repeat. Enqueueing the same draft with the same key returns the same job, even
 	// after it has ended. A different draft with the same key is refused with ErrConflict. Keys are scoped to the owner.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
@@ -166,6 +174,13 @@ func (d *Draft) prepare() error {
 	d.checkAfter(&p)
 	d.checkReplace(&p)
 	d.checkStep(&p)
+	p.Text("order key", d.Order)
+	if d.Order != "" && !d.Group.IsZero() {
+		p.Add("a member of a group with an order key: leave one of them out")
+	}
+	if d.Order == "" && d.OrderHold {
+		p.Add("a job that holds its line without an order key: give the key")
+	}
 	if d.RetryWithin < 0 || d.RetryWithin > check.MaxDelay {
 		p.Add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}

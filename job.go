@@ -35,14 +35,16 @@ type Job struct {
 	Tags           []string        `json:"tags,omitempty"`
 	Dependency     string          `json:"dependency,omitempty"` // what the job calls: from the draft, or else declared by a worker for the kind
 	Group          ID              `json:"group,omitzero"`
-	After          []ID            `json:"after,omitempty"` // members of its group that must end before it starts; set by Job and History, not in lists and leases
+	After          []ID            `json:"after,omitempty"` // jobs that must end before it starts: members of its group, or the first of its line; set by Job and History, not in lists and leases
 	Step           string          `json:"step,omitempty"`  // its name within its group; not set in leases
 	When           []Condition     `json:"when,omitempty"`  // how these must end, in the order of After; none if all must complete
 	RetryWithin    time.Duration   `json:"retry_within,omitempty"`
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Trace          string          `json:"trace,omitempty"` // traceparent of the caller that enqueued it
+	Order          string          `json:"order,omitempty"`      // order key; not set in leases
+	OrderHold      bool            `json:"order_hold,omitempty"` // as a dead letter it holds its line; not set in leases
+	Trace          string          `json:"trace,omitempty"`      // traceparent of the caller that enqueued it
 	CreatedAt      time.Time       `json:"created_at"`
 	RunAt          time.Time       `json:"run_at,omitzero"`    // the requested start time, if there was one
 	ExpireAt       time.Time       `json:"expire_at,omitzero"` // no attempt starts after this time
@@ -50,7 +52,7 @@ type Job struct {
 	// State and counters.
 
 	State   State     `json:"state"`
-	Waiting bool      `json:"waiting,omitempty"` // while queued: waits for other members of its group to end
+	Waiting bool      `json:"waiting,omitempty"` // while queued: waits for other jobs to end: members of its group, or those before it in the line of its order key
 	DueAt   time.Time `json:"due_at,omitzero"`   // while queued: no attempt starts before this time
 	// Token is the fencing token. It grows by one with every claim and never falls.
 	Token int `json:"token"`

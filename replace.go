@@ -17,7 +17,7 @@ type Replace struct {
 	// MaxAge bounds how far Start can put the job off: it starts at the latest this long after it was first enqueued. 0: no bound.
 	MaxAge time.Duration `json:"max_age,omitempty"`
 	// Follow says what happens if the job has been claimed before. False: the draft is not enqueued, and the receipt names the existing job. True: the draft
-	// becomes a new job, to which the unique key passes. The other job goes on without the key, and the two may run at the same time.
+	// becomes a new job, to which the unique key passes. The other job continues without the key, and the two may run at the same time.
 	Follow bool `json:"follow,omitempty"`
 }
 

@@ -198,7 +198,7 @@ func canDo(job holdfast.Job) can {
 	case job.State == holdfast.Processing:
 		return can{Cancel: true, Not: "You can retry or edit it when its attempt has ended."}
 	case job.State == holdfast.Queued && job.Waiting:
-		return can{Edit: true, Cancel: true, Not: "It starts when the group members that it waits for have ended."}
+		return can{Edit: true, Cancel: true, Not: "It starts when the jobs that it waits for have ended."}
 	case job.State == holdfast.Queued && tried && job.DueAt.After(job.AsOf):
 		return can{Retry: true, Edit: true, Cancel: true}
 	case job.State == holdfast.Queued:

@@ -39,7 +39,7 @@ var (
 	isDiscarded = skipReason{"is already discarded", "are already discarded"}
 	isBusy      = skipReason{"is processing", "are processing"}
 	isReady     = skipReason{"is already queued", "are already queued"}
-	isMember    = skipReason{"waits for members of its group", "wait for members of their groups"}
+	isMember    = skipReason{"waits for other jobs", "wait for other jobs"}
 )
 
 func isState(s holdfast.State) *skipReason { return &skipReason{"is " + string(s), "are " + string(s)} }

@@ -140,7 +140,9 @@ func (r *jobRow) waits(held []ops.HoldStatus, now time.Time) {
 	}
 	switch {
 	case r.Waiting:
-		r.Note = "members of its group"
+		if r.Note = "members of its group"; r.Order != "" {
+			r.Note = "jobs with its order key"
+		}
 	case r.DueAt.After(now):
 		r.Note, r.At = "its start time", r.DueAt
 		if r.Failures+r.Crashes > 0 {

@@ -17,7 +17,7 @@ import (
 type Reason struct {
 	// Name is one of: scheduled, retry, throttled, released, jobs ahead, no worker, unknown kind, slots busy, expiring,
 	// next, processing, claimed, lease expired, cancelling, complete, failed, benign, discarded, cancelled, damaged,
-	// members, upstream, skipped, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
+	// members, line, upstream, skipped, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
 	// paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
@@ -46,6 +46,9 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 	}
 	code := codeOf(known, job.LastFailure)
 	switch {
+	case job.State == holdfast.Queued && job.Waiting && job.Order != "":
+		reasons, err := s.explainLine(ctx, job)
+		return Explanation{job, reasons}, err
 	case job.State == holdfast.Queued && job.Waiting:
 		reasons, err := s.explainMember(ctx, job)
 		return Explanation{job, reasons}, err

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,17 @@ func TestASilentWorkerIsExplained(t *testing.T) {
 	expectNames(t, "a job past its lease", processingReasons(job), "lease expired")
 	job.LeaseUntil, job.Cancelling = noon.Add(time.Second), true
 	expectNames(t, "a job that is asked to stop", processingReasons(job), "processing", "cancelling")
+}
+
+func TestAJobThatWaitsInALineIsExplainedByTheFirst(t *testing.T) {
+	job, first := holdfast.Job{Order: "account-17"}, holdfast.Job{ID: holdfast.NewID(), Kind: "apply", State: holdfast.Processing}
+	for state, remedy := range map[holdfast.State]string{holdfast.Processing: "holdfast explain " + first.ID.String(), holdfast.Failed: "holdfast discard " + first.ID.String()} {
+		first.State = state
+		r := lineReason(job, first)
+		if r.Name != "line" || !strings.Contains(r.Text, first.ID.String()) || !strings.Contains(r.Text, "account-17") || !strings.Contains(r.Remedy, remedy) {
+			t.Errorf("behind a job that is %s: %+v", state, r)
+		}
+	}
 }
 
 func TestADamagedJobIsSentToTheDoctor(t *testing.T) {

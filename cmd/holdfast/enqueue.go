@@ -100,6 +100,8 @@ func (f *enqueueForm) flags(c *cobra.Command) {
 	flags.BoolVar(&f.replace.Start, "replace-start", false, "with --replace: the job with that key also gets the start time of this one (debounce)")
 	flags.DurationVar(&f.replace.MaxAge, "replace-max-age", 0, "with --replace-start: start the job at the latest this long after it was first enqueued")
 	flags.BoolVar(&f.replace.Follow, "replace-follow", false, "with --replace: if the job with that key was claimed before, enqueue a new job, to which the key passes")
+	flags.StringVar(&d.Order, "order", "", "order key: jobs of the owner with this key run one at a time, in the order in which they were enqueued")
+	flags.BoolVar(&d.OrderHold, "order-hold", false, "with --order: if this job fails for good, the jobs behind it wait until it is retried or discarded")
 	flags.StringVar(&d.IdempotencyKey, "idempotency-key", "", "enqueueing again with the same key and draft returns the first job")
 	flags.StringVar(&f.ndjson, "ndjson", "", "enqueue every line of this file; - for standard input")
 	flags.BoolVar(&f.wait, "wait", false, "wait until the job has ended, and print its result")

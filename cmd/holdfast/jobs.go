@@ -99,7 +99,7 @@ func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
 	}
 }
 
-// stateText is the state of a job, and whether it waits for other members of its group.
+// stateText is the state of a job, and whether it waits for other jobs.
 func stateText(job holdfast.Job) string {
 	if job.Waiting {
 		return "queued (waiting)"

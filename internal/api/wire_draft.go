@@ -107,8 +107,9 @@ func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 	p.number("max_attempts", d.MaxAttempts)
 	p.text("unique_key", d.UniqueKey)
 	p.text("idempotency_key", d.IdempotencyKey)
+	p.text("order", d.Order)
 	p.text("trace", d.Trace)
-	if len(d.Tags) > 0 || len(d.After)+len(d.When) > 0 || d.AfterAll || d.UniqueDone || d.Replace != nil || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+	if len(d.Tags) > 0 || len(d.After)+len(d.When) > 0 || d.AfterAll || d.UniqueDone || d.Replace != nil || d.OrderHold || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
 		rest, err := Marshal(struct {
 			Tags       []string             `json:"tags,omitempty"`
 			After      []holdfast.ID        `json:"after,omitempty"`
@@ -116,9 +117,10 @@ func AppendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 			When       []holdfast.Condition `json:"when,omitempty"`
 			UniqueDone bool                 `json:"unique_done,omitempty"`
 			Replace    *holdfast.Replace    `json:"replace,omitempty"`
+			OrderHold  bool                 `json:"order_hold,omitempty"`
 			RunAt      time.Time            `json:"run_at,omitzero"`
 			ExpireAt   time.Time            `json:"expire_at,omitzero"`
-		}{d.Tags, d.After, d.AfterAll, d.When, d.UniqueDone, d.Replace, d.RunAt, d.ExpireAt})
+		}{d.Tags, d.After, d.AfterAll, d.When, d.UniqueDone, d.Replace, d.OrderHold, d.RunAt, d.ExpireAt})
 		if err != nil {
 			return nil, err
 		}

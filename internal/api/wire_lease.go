@@ -87,6 +87,7 @@ func (p *jsonWriter) lease(l *Lease) {
 	p.number("max_attempts", l.MaxAttempts)
 	p.text("unique_key", l.UniqueKey)
 	p.text("idempotency_key", l.IdempotencyKey)
+	p.text("order", l.Order)
 	p.text("trace", l.Trace)
 	p.name("created_at")
 	p.writeTime(l.CreatedAt)
@@ -125,6 +126,7 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 		Tags        []string             `json:"tags,omitempty"`
 		After       []holdfast.ID        `json:"after,omitempty"`
 		When        []holdfast.Condition `json:"when,omitempty"`
+		OrderHold   bool                 `json:"order_hold,omitempty"`
 		Waiting     bool                 `json:"waiting,omitempty"`
 		Cancelling  bool                 `json:"cancelling,omitempty"`
 		Progress    *holdfast.Progress   `json:"progress,omitempty"`
@@ -134,10 +136,10 @@ func (p *jsonWriter) rareMembers(l *Lease) {
 		Upstream    holdfast.ID          `json:"upstream,omitzero"`
 		Skipped     bool                 `json:"skipped,omitempty"`
 	}
-	if len(l.Tags) == 0 && len(l.After)+len(l.When) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() && !l.Skipped {
+	if len(l.Tags) == 0 && len(l.After)+len(l.When) == 0 && !l.OrderHold && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() && !l.Skipped {
 		return
 	}
-	text, err := json.Marshal(rare{l.Tags, l.After, l.When, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream, l.Skipped}, options, lenient)
+	text, err := json.Marshal(rare{l.Tags, l.After, l.When, l.OrderHold, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream, l.Skipped}, options, lenient)
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}

@@ -19,7 +19,7 @@ func full() holdfast.Draft {
 		ID: holdfast.NewID(), Kind: "mail", Queue: "slow/eu", Args: []byte(`{"b":1.50,"a":"ü"}`), Priority: -3, Owner: "ac\"me ü", Tags: []string{"x", "y z"},
 		Group: holdfast.NewID(), After: []holdfast.ID{holdfast.NewID()}, AfterAll: true, When: []holdfast.Condition{{Step: "check", On: holdfast.OnFailed}}, Step: "load", Dependency: "host", Delay: 90 * time.Second,
 		RunAt: time.Date(2031, 1, 2, 3, 4, 5, 6000, time.UTC), ExpireIn: time.Hour, ExpireAt: time.Date(2032, 1, 2, 3, 4, 5, 0, time.UTC),
-		RetryWithin: time.Minute, MaxAttempts: 7, UniqueKey: "k", UniqueDone: true, IdempotencyKey: "once", Replace: &holdfast.Replace{Start: true, MaxAge: time.Minute, Follow: true}, Trace: "00-ab-cd-01",
+		RetryWithin: time.Minute, MaxAttempts: 7, UniqueKey: "k", UniqueDone: true, IdempotencyKey: "once", Order: "account-7", OrderHold: true, Replace: &holdfast.Replace{Start: true, MaxAge: time.Minute, Follow: true}, Trace: "00-ab-cd-01",
 	}
 }
 
@@ -145,7 +145,7 @@ func fullLease() Lease {
 	id := holdfast.NewID()
 	return Lease{Job: holdfast.Job{
 		ID: id, Kind: "mail", Queue: "slow", Args: []byte(`{"a":1}`), Priority: -2, Owner: "ac\"me", Tags: []string{"x"}, Dependency: "host", Group: id, Step: "load", After: []holdfast.ID{id}, When: []holdfast.Condition{{Job: id, On: holdfast.OnEnded}},
-		RetryWithin: time.Minute, MaxAttempts: 3, UniqueKey: "u", IdempotencyKey: "i", Trace: "t", CreatedAt: at, RunAt: at, ExpireAt: at, State: holdfast.Processing,
+		RetryWithin: time.Minute, MaxAttempts: 3, UniqueKey: "u", IdempotencyKey: "i", Order: "o", OrderHold: true, Trace: "t", CreatedAt: at, RunAt: at, ExpireAt: at, State: holdfast.Processing,
 		Waiting: true, DueAt: at, Token: 4, Failures: 1, Crashes: 2, Releases: 3, Generation: 5, Worker: "w", LeaseUntil: at, StartedAt: at, Cancelling: true,
 		Progress: &holdfast.Progress{Percent: 5, Note: "n", At: at}, LastFailure: &holdfast.Failure{Code: "C", Category: "input", Message: "m"}, FinishedAt: at,
 		Result: []byte(`[1]`), Discarded: true, Upstream: id, Skipped: true, AsOf: at,

@@ -66,7 +66,8 @@ func (s *Store) AdvanceGroups(ctx context.Context, limit int) (changes int, err 
 	if pages == limit {
 		c.changes++
 	}
-	return c.changes, nil
+	moved, err := s.sweepLines(ctx, limit)
+	return c.changes + moved, err
 }
 
 // An advanceStep is one step in progress.

@@ -10,7 +10,9 @@ import (
 
 // Cancel cancels a queued job at once. For a processing job it stores a cancel request and wakes workers; the job ends when its worker settles it.
 func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfast.State, err error) {
+	var back startedLines
 	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
+		back = startedLines{}
 		var err error
 		if state, err = rule.Cancel(at.rule()); err != nil {
 			return err
@@ -27,6 +29,9 @@ func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfas
 		rows.add(&at.member, ending{state: holdfast.Cancelled})
 		rows.queue(p, s.sql["finish gently"], at.now)
 		p.Queue(s.sql["unique_free"], ids([]holdfast.ID{i.Job}))
+		if at.ordered {
+			s.leaveLines(p, []holdfast.ID{i.Job}, &back)
+		}
 		s.recordEvent(p, at, "cancel", i)
 		return nil
 	})
@@ -34,6 +39,7 @@ func (s *Store) Cancel(ctx context.Context, i store.Intervention) (state holdfas
 		return "", err
 	}
 	s.ends.Ended(i.Job)
+	s.announceLines(&back)
 	if state == holdfast.Processing {
 		s.hub.wake(nil, true)
 	}

@@ -84,12 +84,14 @@ func (s *Store) completeIn(ctx context.Context, q session, n *store.Settlement) 
 	var trend sqltext.TrendCounts
 	trend.Add(n, holdfast.Complete)
 	args := []any{n.Batch.String(), n.Job.String(), n.Token, micros(n.Took), result, trend.Queue(), n.Limit}
-	held := false
+	held, ordered := false, false
 	err = q.query(ctx, s.sql["complete"], args, func(scan func(...any) error) error {
-		var limit string
 		held = true
-		return scan(&limit, &complete)
+		return scan(new(string), &complete, &ordered)
 	})
+	if err == nil && ordered {
+		err = s.advanceLinesIn(ctx, q, []holdfast.ID{n.Job})
+	}
 	if err != nil || held {
 		return nil, complete, err
 	}

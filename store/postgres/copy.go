@@ -23,7 +23,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 	for i := range entries {
 		e := &entries[i]
 		switch {
-		case len(e.edges) > 0:
+		case e.waits():
 			waiting = append(waiting, e)
 		case e.due(now).IsZero():
 			ready = append(ready, e)

@@ -26,8 +26,12 @@ type entry struct {
 // keyed reports whether the entry has a unique key or an idempotency key.
 func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
 
-// mayConflict reports whether existing rows other than a job with the same id can refuse the entry: a key or a sealed group.
-func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() }
+// mayConflict reports whether existing rows other than a job with the same id can refuse the entry: a key or a sealed group. An order key
+// needs the same transaction of its own.
+func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() || e.Order != "" }
+
+// waits reports whether the job is inserted as one that waits for others: members of its group, or those before it in its line, of which there may be none.
+func (e *entry) waits() bool { return len(e.After) > 0 || e.Order != "" }
 
 // Enqueue stores the drafts, all or none. Small calls whose drafts have neither keys nor groups and that arrive at the same time share one commit
 // (see coalescer); calls of copyThreshold drafts and more use COPY.
@@ -148,7 +152,7 @@ func enqueueArgs(entries []entry) (string, []any) {
 	plain := true
 	for i := range entries {
 		e := &entries[i]
-		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed() && e.Dependency == "" && e.RetryWithin == 0 && e.Group.IsZero()
+		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed() && e.Dependency == "" && e.RetryWithin == 0 && e.Group.IsZero() && e.Order == ""
 		c[0].id(e.ID)
 		c[1].int(int(e.lane))
 		c[2].quote(e.Kind)
@@ -183,7 +187,7 @@ func enqueueArgs(entries []entry) (string, []any) {
 		} else {
 			c[19].id(e.Group)
 		}
-		c[20].bool(len(e.edges) > 0)
+		c[20].bool(e.waits())
 	}
 	return "enqueue", arrayArgs(c[:])
 }

@@ -87,7 +87,10 @@ func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fre
 		if err := s.copyIn(ctx, conn, fresh); err != nil {
 			return err
 		}
-		return s.writeAfter(ctx, q, fresh)
+		if err := s.writeAfter(ctx, q, fresh); err != nil {
+			return err
+		}
+		return s.joinLines(ctx, q, fresh)
 	}
 	for chunk := range slices.Chunk(fresh, maxDraftsPerStatement) {
 		name, args := enqueueArgs(chunk)
@@ -95,7 +98,10 @@ func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fre
 			return err
 		}
 	}
-	return s.writeAfter(ctx, q, fresh)
+	if err := s.writeAfter(ctx, q, fresh); err != nil {
+		return err
+	}
+	return s.joinLines(ctx, q, fresh)
 }
 
 // write writes the entries that were admitted, and then what other entries of the call replace in them. If own is given, that group takes them although it is

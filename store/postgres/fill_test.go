@@ -26,6 +26,7 @@ var fillings = map[string]string{
 		SELECT id(n), 1, 1, 'worker-' || n % 7, now(), now(), 'queued', 'failure', 1, 5, 'GW_5XX', 'gateway', 'the gateway answered 503',
 		       CASE WHEN n % 10 = 0 THEN 'fingerprint-' || n % 100 END FROM generate_series(500001, 1500000) n`,
 	"unique":          `(owner, kind, key, job) SELECT '', 'kind-1', 'key-' || 1000000 + n, id(n) FROM generate_series(1, 1000000) n`,
+	"order":           `(job, owner, key, seq, hold, live) SELECT id(3000000 + n), '', 'key-' || n % 1000, n, false, n % 2 = 0 FROM generate_series(1, 1000000) n`,
 	"idempotency":     `(owner, key, digest, job, created_at) SELECT '', 'key-' || 1000000 + n, '\x00', id(n), now() FROM generate_series(1, 1000000) n`,
 	"expiry":          `(expire_at, job) SELECT now() + (n - 2000) * interval '1 second', id(200000 + n) FROM generate_series(1, 1000000) n`,
 	"late_settlement": `(job, token, to_state, at, took) SELECT id(n), 1, 'complete', now(), '1 second' FROM generate_series(1, 100000) n`,

@@ -25,6 +25,7 @@ type lockedJob struct {
 	priority                   int16
 	expire                     *time.Time // expiry; nil: never
 	grouped                    bool       // member of a group
+	ordered                    bool       // has an order key
 
 	now       time.Time
 	place     int
@@ -90,7 +91,7 @@ func (s *Store) findJob(ctx context.Context, p *pipeline, job holdfast.ID) (at *
 	at = &lockedJob{member: member{job: job}}
 	id := []any{job.String()}
 	var lane int32
-	p.queueRows(s.sql["read_job"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire, &at.grouped}, func() error { there = true; return nil })
+	p.queueRows(s.sql["read_job"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire, &at.grouped, &at.ordered}, func() error { there = true; return nil })
 	var state string
 	at.queueFind(p, inFinished, s.sql["lock_finished"], &state, &at.discarded)
 	at.queueFind(p, inReady, s.sql["lock_ready"])

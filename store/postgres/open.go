@@ -57,6 +57,7 @@ type Store struct {
 	shared    bool            // the pool for work belongs to the application
 	own       []*pgxpool.Pool // closed with the store
 	planner   *claimPlanner
+	sweep     lineCursor
 	lanes     *laneCache
 	hub       *hub
 	renews    connections // for renewals only: a full work pool must not cost a worker its leases

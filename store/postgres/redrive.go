@@ -21,13 +21,13 @@ func (s *Store) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 		return nil, err
 	}
 	answers := make([]error, len(r.Jobs))
-	var back readyPlaces
+	var back startedLines
 	err := s.withRetries(ctx, "redrive", true, func(ctx context.Context) error {
 		lanes, err := s.lanesFor(ctx, &r)
 		if err != nil {
 			return err
 		}
-		back = readyPlaces{}
+		back = startedLines{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			d := &redriveCall{s: s, p: p, r: &r, lanes: lanes, candidates: map[holdfast.ID]*candidate{}}
 			if err := d.lockAndRead(ctx); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Redrive(ctx context.Context, r store.Redrive) ([]error, error) {
 	if !r.Discard {
 		s.planner.noteJobs(r.Jobs...)
 	}
-	s.announce(&back)
+	s.announceLines(&back)
 	return answers, nil
 }
 
@@ -60,6 +60,7 @@ type candidate struct {
 	args                                   *string
 
 	dead        bool // the job is a dead letter
+	ordered     bool // the job has an order key
 	takenBefore bool // an earlier call of this redrive took it
 	chosen      bool // this call takes it
 	refused     error
@@ -98,7 +99,7 @@ func (s *Store) lanesFor(ctx context.Context, r *store.Redrive) (map[path]int32,
 
 func scanCandidate(row pgx.CollectableRow) (*candidate, error) {
 	var l candidate
-	err := row.Scan((*[16]byte)(&l.job), &l.kind, &l.queue, &l.owner, &l.dependency, &l.unique, &l.expire, &l.args, &l.takenBefore)
+	err := row.Scan((*[16]byte)(&l.job), &l.kind, &l.queue, &l.owner, &l.dependency, &l.unique, &l.expire, &l.args, &l.takenBefore, &l.ordered)
 	return &l, err
 }
 
@@ -185,7 +186,7 @@ func (d *redriveCall) retakeKeys(ctx context.Context, answers []error) error {
 }
 
 // write queues all changes of the chosen jobs.
-func (d *redriveCall) write(ctx context.Context, back *readyPlaces) error {
+func (d *redriveCall) write(ctx context.Context, back *startedLines) error {
 	var chosen []*candidate
 	for _, job := range d.r.Jobs {
 		if l := d.candidates[job]; l != nil && l.chosen && !slices.Contains(chosen, l) {
@@ -197,17 +198,26 @@ func (d *redriveCall) write(ctx context.Context, back *readyPlaces) error {
 	}
 	if d.r.Discard {
 		d.p.Queue(d.s.sql["redrive_discard"], ids(jobsOf(chosen)), timestamp(d.now))
+		if slices.ContainsFunc(chosen, func(l *candidate) bool { return l.ordered }) {
+			d.s.leaveLines(d.p, jobsOf(chosen), back)
+		}
 		d.queueRecord(chosen, "discard", "discarded")
 		return nil
 	}
 	d.p.Queue(d.s.sql["delete_finished_jobs"], ids(jobsOf(chosen)))
 	d.queueChanges(chosen)
-	var ready moveRows
+	var ready, ordered moveRows
 	for _, l := range chosen {
-		l.generation++
-		ready.add(&l.member)
+		if l.generation++; l.ordered {
+			ordered.add(&l.member)
+		} else {
+			ready.add(&l.member)
+		}
 	}
-	ready.queue(d.p, d.s.sql["ready_add gently"], timestamp(d.now), back)
+	ready.queue(d.p, d.s.sql["ready_add gently"], timestamp(d.now), &back.readyPlaces)
+	if len(ordered.job) > 0 {
+		d.s.returnToLines(d.p, &ordered, d.now, back)
+	}
 	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), timestamp(d.now))
 	d.queueRecord(chosen, "redrive", "")
 	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, store.Intervention{Actor: d.r.Actor, Reason: rule.RedriveReason(d.r)})

@@ -133,7 +133,7 @@ func (u *purgeStep) write(ctx context.Context) error {
 	u.p.Queue(sql["insert_tombstones"], timestamp(u.now), ids(held), rules.String())
 	u.p.Queue(sql["purge_count"], timestamp(u.now), ids(held), rules.String())
 	for _, name := range []string{"purge_redriven", "purge_keys", "purge_expiry", "purge_attempt", "purge_late", "purge_carry", "purge_deadline",
-		"purge_artifact", "purge_upstreams", "purge_steps", "purge_waiters", "unique_free", "cancel_drop", "purge_job"} {
+		"purge_artifact", "purge_order", "purge_upstreams", "purge_steps", "purge_waiters", "unique_free", "cancel_drop", "purge_job"} {
 		u.p.Queue(sql[name], ids(held))
 	}
 	return nil

@@ -10,14 +10,18 @@ import (
 
 // Retry makes a job claimable at once, as a new generation with its counters at zero. It returns how many jobs are ahead of it, up to 1000.
 func (s *Store) Retry(ctx context.Context, i store.Intervention) (ahead int, err error) {
-	var back readyPlaces
+	var back startedLines
 	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
-		back = readyPlaces{}
+		back = startedLines{}
 		ready, err := s.retry(ctx, p, at, i)
 		if err != nil {
 			return err
 		}
-		ready.queue(p, s.sql["ready_add gently"], timestamp(at.now), &back)
+		if at.ordered {
+			s.returnToLines(p, &ready, at.now, &back)
+		} else {
+			ready.queue(p, s.sql["ready_add gently"], timestamp(at.now), &back.readyPlaces)
+		}
 		p.queueRow(s.sql["count_ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
 		return nil
 	})
@@ -25,7 +29,7 @@ func (s *Store) Retry(ctx context.Context, i store.Intervention) (ahead int, err
 		return 0, err
 	}
 	s.planner.noteJobs(i.Job)
-	s.announce(&back)
+	s.announceLines(&back)
 	return ahead, nil
 }
 

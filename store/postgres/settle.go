@@ -59,11 +59,11 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 		return nil, err
 	}
 	checked, tolerant := answers, false
-	var to readyPlaces
+	var to startedLines
 	var back []holdfast.ID
 	var fresh []entry
 	err = s.withRetries(ctx, "settle", true, func(ctx context.Context) error {
-		to, back, answers = readyPlaces{}, nil, slices.Clone(checked)
+		to, back, answers = startedLines{}, nil, slices.Clone(checked)
 		t := &settleCall{s: s, settlements: settlements, answers: answers, tolerant: tolerant}
 		defer t.releaseShard()
 		err := s.transact(ctx, s.work, func(p *pipeline) error {
@@ -98,7 +98,7 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 	}
 	s.ends.Settled(settlements)
 	s.planner.noteJobs(back...)
-	s.announce(&to)
+	s.announceLines(&to)
 	if len(fresh) > 0 {
 		s.announceEnqueued(fresh)
 	}
@@ -139,6 +139,7 @@ type settleCall struct {
 	held    []*batchRow
 	cancels map[holdfast.ID]bool
 	unique  map[holdfast.ID]bool // jobs with a unique key; true if the key is kept after success
+	ordered map[holdfast.ID]bool // jobs with an order key; true if a dead letter holds the line
 	notHeld []int                // settlements whose job is not a member of its batch
 	drafted []int                // settlements that complete their job and enqueue others
 
@@ -151,6 +152,7 @@ type settleCall struct {
 	later           moveRows
 	due             column
 	freedKeys       []holdfast.ID
+	leftLines       []holdfast.ID
 	cancelledJobs   []holdfast.ID
 	deadlines       startDeadlines
 	errorGroups     errorGroupCounts
@@ -163,13 +165,20 @@ type settleCall struct {
 // lockAndRead locks the batches and then reads cancel requests and unique keys: after the locks, so that it sees everything that was committed before
 // them.
 func (t *settleCall) lockAndRead(ctx context.Context, batches []holdfast.ID) error {
-	t.cancels, t.unique = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
+	t.cancels, t.unique, t.ordered = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
 	t.s.queueLockBatches(t.p, &t.held, t.s.sql["batch_lock"], ids(batches))
 	t.p.queueRow(t.s.sql["now"], nil, &t.now)
 	var id [16]byte
-	var done bool
+	var done, inLine bool
 	t.p.queueRows(t.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
-	t.p.queueRows(t.s.sql["find_unique_in_batches"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
+	t.p.queueRows(t.s.sql["find_unique_in_batches"], []any{ids(batches)}, []any{&id, &done, &inLine}, func() error {
+		if inLine {
+			t.ordered[id] = done
+		} else {
+			t.unique[id] = done
+		}
+		return nil
+	})
 	if failed := t.fingerprints(); failed != "" {
 		t.p.queueRow(t.s.sql["check_error_status"], []any{failed}, &t.mayChangeStatus)
 	}
@@ -298,6 +307,9 @@ func (t *settleCall) finish(n *store.Settlement, at heldMember, to holdfast.Stat
 	if done, holds := t.unique[n.Job]; holds && !(done && to == holdfast.Complete) {
 		t.freedKeys = append(t.freedKeys, n.Job)
 	}
+	if holds, ordered := t.ordered[n.Job]; ordered && !(holds && to == holdfast.Failed && !n.Failure.Benign) {
+		t.leftLines = append(t.leftLines, n.Job)
+	}
 }
 
 // checkNotHeld decides about settlements without a lease: already applied, or late.
@@ -334,7 +346,7 @@ func (t *settleCall) checkNotHeld(ctx context.Context) error {
 
 // write writes everything that was decided. Rows that many settlements contend for come last, so that they are locked for the shortest time: error
 // groups, then trend counts.
-func (t *settleCall) write(ctx context.Context, back *readyPlaces) error {
+func (t *settleCall) write(ctx context.Context, back *startedLines) error {
 	p, sql, how := t.p, t.s.sql, ""
 	if t.tolerant {
 		how = " gently"
@@ -352,7 +364,7 @@ func (t *settleCall) write(ctx context.Context, back *readyPlaces) error {
 	t.merges.queue(p, sql["merge_releases"])
 	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
-		t.ready.queue(p, sql["ready_add"+how], timestamp(t.now), back)
+		t.ready.queue(p, sql["ready_add"+how], timestamp(t.now), &back.readyPlaces)
 	}
 	if len(t.later.job) > 0 {
 		p.Queue(sql["later_add"+how], append([]any{t.due.String()}, t.later.args()...)...)
@@ -362,6 +374,9 @@ func (t *settleCall) write(ctx context.Context, back *readyPlaces) error {
 	}
 	if len(t.freedKeys) > 0 {
 		p.Queue(sql["unique_free"], ids(t.freedKeys))
+	}
+	if len(t.leftLines) > 0 {
+		t.s.leaveLines(p, t.leftLines, back)
 	}
 	t.s.removeMembers(p, t.held, func(m *member) bool { return m.settledTo != "" })
 	t.deadlines.queue(p, sql)

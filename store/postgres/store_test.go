@@ -138,6 +138,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 
 func TestASchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	w := newWorld(t)
+	w.exec("DELETE FROM holdfast_migration WHERE version > 5")
 	w.exec("UPDATE holdfast_migration SET version = 4")
 	_, err := postgres.Open(w.ctx, postgres.Config{URL: w.url})
 	if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "before the first release (schema 4, the oldest that can be upgraded is ") {

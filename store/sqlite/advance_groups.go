@@ -42,7 +42,8 @@ func (s *Store) AdvanceGroups(ctx context.Context, limit int) (done int, err err
 		return 0, explain(err)
 	}
 	s.advanceCursor = plan.from
-	return done, nil
+	moved, err := s.sweepLines(ctx, limit)
+	return done + moved, err
 }
 
 // apply does what was planned, and returns how much it did.

@@ -57,5 +57,8 @@ func (t *tx) cancelQueued(i store.Intervention, job jobState) error {
 	if _, err := t.exec("unique_free", i.Job, false); err != nil {
 		return err
 	}
+	if err := leaveLine(unbatched{t}, t.now, i.Job, false); err != nil {
+		return err
+	}
 	return t.addJobEvent(i, "cancel", job.token, job.generation)
 }

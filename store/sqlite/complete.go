@@ -97,8 +97,10 @@ func (c *completion) apply() (answer, err error) {
 			return nil, err
 		}
 	}
-	_, err = c.exec("unique_free", c.Job, c.end == holdfast.Complete)
-	return nil, err
+	if _, err = c.exec("unique_free", c.Job, c.end == holdfast.Complete); err != nil {
+		return nil, err
+	}
+	return nil, leaveLine(c.callerTx, c.now, c.Job, false)
 }
 
 // readBatch reads the batch, and finds the member for the job if the lease is held.

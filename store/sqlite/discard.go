@@ -28,5 +28,8 @@ func (t *tx) discard(i store.Intervention, job jobState) error {
 	if _, err := t.exec("discard", i.Job, t.now); err != nil {
 		return err
 	}
+	if err := leaveLine(unbatched{t}, t.now, i.Job, false); err != nil {
+		return err
+	}
 	return t.addJobEvent(i, "discard", job.token, job.generation)
 }

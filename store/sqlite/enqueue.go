@@ -27,7 +27,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		if len(prepared[i].After)+len(prepared[i].When) > 0 || prepared[i].Step != "" {
 			submit = s.writer.write // a draft that waits for members, or has a name, reads rows that other calls may have added
 		}
-		if prepared[i].Replace != nil {
+		if prepared[i].Replace != nil || prepared[i].Order != "" {
 			submit, into = s.writer.write, func(t *tx) executor { return unbatched{t} } // it changes rows that other calls, or this one, may have added
 		}
 	}
@@ -95,6 +95,8 @@ type executor interface {
 	emitQueued(now int64, receipts []holdfast.Receipt) error
 	// tell adds an event of the store itself to the story of a job.
 	tell(now int64, e jobEvent) error
+	// startWaiting starts a job that waited for others of its line.
+	startWaiting(now int64, job holdfast.ID) error
 }
 
 // unbatched is a transaction that inserts every row at once and by itself.
@@ -191,6 +193,8 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 		return rule.JobExists(d.ID)
 	}
 	switch {
+	case d.Order != "": // it starts when it is the first of its line, which may be at once
+		err = e.insertWaiting(d, waits, due)
 	case len(waits.edges) > 0:
 		err = e.insertWaiting(d, waits, due)
 	case due == nil:
@@ -203,6 +207,9 @@ func (e *enqueuer) insert(d *holdfast.Draft) error {
 	}
 	if err == nil && expire != nil {
 		_, err = e.add("expiry_add", expire, d.ID)
+	}
+	if err == nil && d.Order != "" {
+		err = e.joinLine(d)
 	}
 	return err
 }

@@ -34,6 +34,7 @@ var floods = []string{
 	`INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, code, category, message, fingerprint)
 	 SELECT id, 1, 1, 'worker', 1, 2, 'queued', 'failure', 1, 5, 'GW_5XX', 'gateway', '503', CASE WHEN created_at % 10 = 0 THEN 'f' || created_at % 100 END FROM holdfast_job`,
 	`INSERT INTO holdfast_unique (owner, kind, key, job) SELECT '', 'kind', 1000000 + created_at, id FROM holdfast_job`,
+	`INSERT INTO holdfast_order (job, owner, key, seq, hold, live) SELECT id, '', 'key-' || created_at % 1000, created_at, 0, created_at % 2 FROM holdfast_job`,
 	`INSERT INTO holdfast_idempotency (owner, key, digest, job, created_at) SELECT '', 1000000 + created_at, x'00', id, 1 FROM holdfast_job`,
 	`INSERT INTO holdfast_expiry (expire_at, job) SELECT created_at, id FROM holdfast_job`,
 	upTo + `100000) INSERT INTO holdfast_late_settlement (job, token, to_state, at, took) SELECT unhex(printf('%032x', n)), 1, 'complete', 1, 1 FROM c`,

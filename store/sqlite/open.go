@@ -64,6 +64,7 @@ type Store struct {
 
 	advanceMu     sync.Mutex
 	advanceCursor holdfast.ID // the last flagged group that AdvanceGroups has read; zero when the next step begins at the first
+	lineCursor    orderLine   // lines up to this one were looked at by earlier steps of sweepLines; guarded by advanceMu
 
 	closeOnce sync.Once
 	closeErr  error

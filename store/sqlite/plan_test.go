@@ -29,6 +29,15 @@ var plans = storetest.Plans{
 		"expiry_drop":      "expiry(expire_at,job)",
 		"unique_pass":      "unique(owner,kind,key) finished(job)",
 		"unique_lose":      "job(id)",
+		"order_add":        "order(owner,key)",
+		"order_find":       "order(job)",
+		"order_leave":      "order(job)",
+		"order_return":     "order(job) order(owner,key)",
+		"order_head":       "order(owner,key) job(id) later(job) finished(job)",
+		"order_next_line":  "order(owner)",
+		"find_waiting":     "later(job) job(id)",
+		"inspect_line":     "order(job) order(owner,key,seq)",
+		"purge_order":      "order(job)",
 		"find_token":       "job(id) ready(lane,priority,job) later(job) batch(all)",
 
 		"read_weights":      "record(namespace)",
@@ -57,7 +66,7 @@ var plans = storetest.Plans{
 		"cancel_list":         "cancel(all)",
 
 		"finish_complete": "", "finish": "", "attempt_add": "", "return_to_later": "", "save_progress": "", "save_checkpoint": "",
-		"check_settle_needs":    "cancel(first) unique(first)",
+		"check_settle_needs":    "cancel(first) unique(first) order(first)",
 		"cancel_drop":           "cancel(job)",
 		"find_settled":          "attempt(job,token) finished(job)",
 		"take_released_attempt": "attempt(job,token)",
@@ -184,7 +193,7 @@ var plans = storetest.Plans{
 		"purge_jobs":        "job(id)",
 
 		"inspect_holds": "", "inspect_workers": "", "inspect_kinds": "",
-		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) step(job) progress(job) attempt(job) sorted",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) step(job) progress(job) order(job) attempt(job) sorted",
 		"inspect_records":        "record(namespace)",
 		"inspect_subject_events": "event(subject)",
 		"inspect_attempts":       "attempt(job)",

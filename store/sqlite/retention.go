@@ -83,7 +83,7 @@ func (s *session) findPurgeable(p *store.Purge, now int64, spared map[string]int
 // purgeStatements delete what is stored about jobs. Their order matters: each runs while the rows that it reads are
 // still there.
 var purgeStatements = []string{
-	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_upstreams",
+	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_order", "purge_upstreams",
 	"purge_steps", "purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
 }
 

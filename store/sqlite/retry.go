@@ -53,7 +53,7 @@ func retry(t *tx, i store.Intervention) (int, error) {
 // beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with
 // counters at zero. The revision has the reason of the event and the values that were replaced.
 func (t *tx) beginGeneration(i store.Intervention, job jobState, name string, revised rule.Revision) error {
-	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+	if err := t.restart(i.Job, job.token, job.generation+1); err != nil {
 		return err
 	}
 	if _, err := t.exec("set_generation_start", i.Job, t.now); err != nil {

@@ -48,7 +48,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 // its own savepoint.
 func settleAll(t *tx, settlements []store.Settlement, refused, answers []error, isolated bool) error {
 	s := &settler{tx: t, isolated: isolated}
-	if _, err := t.one("check_settle_needs", nil, &s.anyCancels, &s.anyUniques, &t.wakeup.allQueues); err != nil { // a settled job frees capacity for jobs behind a limit
+	if _, err := t.one("check_settle_needs", nil, &s.anyCancels, &s.anyUniques, &t.wakeup.allQueues, &s.anyOrders); err != nil { // a settled job frees capacity for jobs behind a limit
 		return err
 	}
 	for i := range settlements {
@@ -82,10 +82,10 @@ func settleAll(t *tx, settlements []store.Settlement, refused, answers []error, 
 // A settler is what the settlements of one call share.
 type settler struct {
 	*tx
-	anyCancels, anyUniques bool             // whether the store has any cancel request, any unique key
-	isolated               bool             // each settlement has its own savepoint and writes its rows at once
-	overruled              bool             // a cancel request overruled the last settlement
-	failures               []countedFailure // failures to count in their error groups
+	anyCancels, anyUniques, anyOrders bool             // whether the store has any cancel request, any unique key, any order key
+	isolated                          bool             // each settlement has its own savepoint and writes its rows at once
+	overruled                         bool             // a cancel request overruled the last settlement
+	failures                          []countedFailure // failures to count in their error groups
 }
 
 // settle applies one settlement if the caller still holds the lease. answer is for the caller; err is the database's.
@@ -197,6 +197,9 @@ func (s *settler) finish(x *store.Settlement, l *batch, m *member, to holdfast.S
 	s.emit(string(to), &x.Job, x.Token)
 	if err == nil && s.anyUniques {
 		_, err = s.exec("unique_free", x.Job, to == holdfast.Complete)
+	}
+	if err == nil && s.anyOrders {
+		err = leaveLine(unbatched{s.tx}, s.now, x.Job, to == holdfast.Failed && !x.Failure.Benign)
 	}
 	if err == nil && len(x.Enqueue) > 0 && to == holdfast.Complete {
 		err = s.enqueueDrafts(x)

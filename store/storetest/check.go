@@ -165,7 +165,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 		attempts = append(attempts, a)
 	}
 	want := d.m.view(r)
-	want.After, want.When = r.shownWaits()
+	want.After, want.When = d.m.shownWaits(r)
 	match(t, "job of the history", h.Job, want)
 	match(t, "attempts", attempts, r.attempts)
 	match(t, "events", withoutExtraReasons(h.Events, r.events), r.events)

@@ -30,6 +30,9 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 	if draft.Queue == "solo" { // a queue with one owner uses the single-statement claim
 		draft.Owner = ""
 	}
+	if draft.Order = pick(t, "order", "", "", "", "o1", "o2"); draft.Order != "" {
+		draft.OrderHold = rapid.Bool().Draw(t, "holds its line")
+	}
 	if draft.UniqueKey != "" {
 		draft.Replace = pick(t, "replace", nil, nil, &holdfast.Replace{}, &holdfast.Replace{Start: true}, &holdfast.Replace{Start: true, MaxAge: 2 * time.Minute, Follow: true})
 	}

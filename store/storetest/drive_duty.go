@@ -174,6 +174,6 @@ func (d *driver) edit(t *rapid.T) {
 		d.adoptArgs(t, e.Job)
 	}
 	want := d.m.view(r)
-	want.After, want.When = r.shownWaits()
+	want.After, want.When = d.m.shownWaits(r)
 	match(t, "edited jobs", got, want)
 }

@@ -61,7 +61,7 @@ func (d *driver) add(t *rapid.T) {
 	drafts := make([]holdfast.Draft, rapid.IntRange(1, 4).Draw(t, "members"))
 	for i := range drafts {
 		m := d.draft(t)
-		m.ID, m.Group, m.UniqueKey, m.IdempotencyKey, m.ExpireIn, m.Replace = holdfast.NewID(), group, "", "", 0, nil
+		m.ID, m.Group, m.UniqueKey, m.IdempotencyKey, m.ExpireIn, m.Replace, m.Order, m.OrderHold = holdfast.NewID(), group, "", "", 0, nil, "", false
 		m.Queue = "default"
 		for range rapid.IntRange(0, 2).Draw(t, "upstreams") {
 			if len(known) == 0 {

@@ -59,7 +59,7 @@ var chapters = []struct {
 	name string
 	laws []law
 }{
-	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"replace", replaceLaws}, {"claim", claimLaws}, {"run", runLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
+	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"replace", replaceLaws}, {"order", orderLaws}, {"claim", claimLaws}, {"run", runLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
 	{"settle", settleLaws}, {"release", releaseLaws}, {"benign", benignLaws}, {"fence", fenceLaws}, {"complete", completeLaws}, {"settle enqueue", settleEnqueueLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
 	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"refusal", refusalLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
 	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},

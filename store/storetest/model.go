@@ -34,6 +34,8 @@ type record struct {
 	callerTx   bool                 // enqueued by a caller's transaction: a claim may not know of it for a moment
 	expiry     bool                 // has ExpireAt, and Expire has not seen it ended
 	waits      []holdfast.Condition // for which members, and how they must end
+	seq        int                  // place in the line of its order key
+	inLine     bool
 
 	state      holdfast.State // if finished
 	startedAt  time.Time
@@ -78,6 +80,7 @@ type model struct {
 	unique map[uniqueKey]holdfast.ID
 	once   map[onceKey]once
 
+	lastSeq       int               // the last place that a line has given out
 	kinds         map[string]string // declared dependencies of kinds
 	holds         map[holdName]*held
 	records       map[recordName]store.Record
@@ -154,7 +157,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 func (m *model) insert(d holdfast.Draft) {
 	r := &record{uniqueDone: d.UniqueDone, Job: holdfast.Job{
 		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
-		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
+		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, Order: d.Order, OrderHold: d.OrderHold, CreatedAt: m.now,
 		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin, Group: d.Group, Trace: d.Trace,
 	}, waits: waitsOf(d)}
 	due := d.RunAt
@@ -175,6 +178,10 @@ func (m *model) insert(d holdfast.Draft) {
 		m.unique[uniqueKey{d.Owner, d.Kind, d.UniqueKey}] = d.ID
 	}
 	m.jobs[d.ID] = r
+	if d.Order != "" {
+		r.place = waiting
+		m.joinLine(r)
+	}
 }
 
 func sameDraft(a, b holdfast.Draft) bool {
@@ -182,7 +189,7 @@ func sameDraft(a, b holdfast.Draft) bool {
 		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
 		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone &&
 		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll && slices.Equal(a.When, b.When) &&
-		reflect.DeepEqual(a.Replace, b.Replace)
+		reflect.DeepEqual(a.Replace, b.Replace) && a.Order == b.Order && a.OrderHold == b.OrderHold
 }
 
 // where returns the jobs in a place that satisfy a condition, in claim order.
@@ -250,7 +257,7 @@ func (m *model) lease(r *record) store.Lease {
 		since = r.since
 	}
 	job := m.view(r)
-	job.Dependency = r.Dependency
+	job.Dependency, job.Order, job.OrderHold = r.Dependency, "", false
 	return store.Lease{Job: job, Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
 }
 

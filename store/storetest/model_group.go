@@ -139,7 +139,7 @@ func (m *model) advanceGroups() {
 // releaseWaiters releases or cancels members whose wait is over.
 func (m *model) releaseWaiters() (did bool) {
 	for _, r := range m.jobs {
-		if r.place != waiting {
+		if r.place != waiting || r.Order != "" {
 			continue
 		}
 		live, bad := m.upstream(r)

@@ -64,6 +64,10 @@ func (m *model) startGeneration(r *record, i store.Intervention) {
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
 	r.Failures, r.Crashes, r.Releases = 0, 0, 0
 	r.Generation++
+	if r.Order != "" {
+		r.place = waiting
+		m.joinLine(r)
+	}
 }
 
 // claimKey takes a job's unique key again, unless another job holds it.
@@ -135,6 +139,7 @@ func (m *model) discard(i store.Intervention) error {
 		return refuseJob(r.ID, textDiscarded)
 	}
 	r.discarded = true
+	m.leaveLine(r)
 	m.tell(r, "discard", i)
 	return nil
 }

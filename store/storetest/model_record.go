@@ -95,6 +95,7 @@ func (m *model) redriveOne(step store.Redrive, id holdfast.ID) error {
 	i := store.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
 	if step.Discard {
 		r.discarded = true
+		m.leaveLine(r)
 		m.redriven[of] = &redriven{r.Generation, "discarded"}
 		m.tell(r, "discard", i)
 		return nil

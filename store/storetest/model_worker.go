@@ -149,6 +149,7 @@ func (m *model) apply(r *record, s store.Settlement) {
 	}
 	m.end(r, to)
 	r.discarded = to == holdfast.Failed && s.Failure.Benign // not a dead letter
+	m.leaveLine(r)
 }
 
 // end ends a job and frees its unique key.
@@ -157,6 +158,9 @@ func (m *model) end(r *record, to holdfast.State) {
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
 	if m.unique[key] == r.ID && !(to == holdfast.Complete && r.uniqueDone) {
 		delete(m.unique, key)
+	}
+	if to != holdfast.Failed {
+		m.leaveLine(r)
 	}
 }
 

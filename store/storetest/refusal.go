@@ -20,7 +20,7 @@ const (
 
 	textRunning      = "job %v is being processed: cancel it, or retry it once its lease has expired"
 	textNotFailed    = "job %v is %s: only a failed job can be retried"
-	textWaits        = "job %v waits for other members of its group: it starts when they have ended"
+	textWaits        = "job %v waits for other jobs: it starts when they have ended"
 	textQueued       = "job %v is already waiting to run"
 	textExpired      = "job %v has passed its expiry, so no attempt could start: enqueue it again"
 	textEnded        = "job %v is %s already: there is nothing to cancel"

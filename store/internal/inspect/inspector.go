@@ -47,7 +47,8 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 		return holdfast.Job{}, i.notFoundOrPurged(ctx, id)
 	}
 	job := jobs[0]
-	if !job.Group.IsZero() {
+	switch {
+	case !job.Group.IsZero():
 		all := true
 		err = i.q.Query(ctx, i.statements["inspect_upstreams"], []any{id}, func(r Row) error {
 			on := rule.OutcomeOf(r.Bool(1), r.Text(2))
@@ -58,6 +59,11 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 		if all {
 			job.When = nil
 		}
+	case job.Order != "" && job.Waiting:
+		err = i.q.Query(ctx, i.statements["inspect_line"], []any{id}, func(r Row) error {
+			job.After = append(job.After, r.ID(0))
+			return nil
+		})
 	}
 	return job, err
 }

@@ -48,6 +48,8 @@ var damages = map[string][]string{
 	"a limit is not exceeded":                                          {"INSERT INTO holdfast_batch (id, worker, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000b', 'w1', NOON, NOON + 9500000, J1, '[[1,0,0,0,1,1]]'); DELETE FROM holdfast_ready"},
 	"an error group counts all its failures":                           {"UPDATE holdfast_error_group SET failures = 8 WHERE fingerprint = 'f2'", "DELETE FROM holdfast_error_group WHERE fingerprint = 'f8'"},
 	"a redriven job has reached its generation":                        {"UPDATE holdfast_redriven SET generation = 3", "DELETE FROM holdfast_finished WHERE job = J9"},
+	"only the first job of a line starts":                              {"INSERT INTO holdfast_order (job, owner, key, seq, hold, live) VALUES (J1, '', 'k', 1, 0, 1), (J2, '', 'k', 2, 0, 1)"},
+	"a line continues when its first job has ended":                    {"INSERT INTO holdfast_order (job, owner, key, seq, hold, live) VALUES (J4, '', 'k', 1, 1, 1)", "INSERT INTO holdfast_order (job, owner, key, seq, hold, live) VALUES (J5, '', 'k', 1, 0, 1)", "INSERT INTO holdfast_order (job, owner, key, seq, hold, live) VALUES (J1, '', 'k', 1, 0, 1); UPDATE holdfast_later SET hold = '' WHERE job = J7; INSERT INTO holdfast_order (job, owner, key, seq, hold, live) VALUES (J7, '', 'l', 1, 0, 1)"},
 	"a record has a version":                                           {"UPDATE holdfast_record SET version = 0"},
 	"arguments are within their limit":                                 {"UPDATE holdfast_job SET args = '\"' || hex(zeroblob(600000)) || '\"' WHERE id = J4"},
 }

@@ -74,7 +74,7 @@ func readJob(r Row) holdfast.Job {
 
 		Worker: r.Text(19), LeaseUntil: r.Time(20), StartedAt: r.Time(21), FinishedAt: r.Time(22), Discarded: !r.Null(24),
 
-		Group: r.ID(40), Upstream: r.ID(41), Waiting: r.Bool(42), Trace: r.Text(43), Step: r.Text(44), Skipped: r.Bool(45),
+		Group: r.ID(40), Upstream: r.ID(41), Waiting: r.Bool(42), Trace: r.Text(43), Step: r.Text(44), Skipped: r.Bool(45), Order: r.Text(46), OrderHold: r.Bool(47),
 	}
 	if job.State == holdfast.Complete && !r.Null(23) {
 		job.Result = readable(r.Text(23))

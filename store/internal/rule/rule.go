@@ -21,7 +21,7 @@ type Job struct {
 	ID        holdfast.ID
 	State     holdfast.State
 	Ready     bool      // queued: claimable now
-	Waits     bool      // queued: waits for other members of its group to end
+	Waits     bool      // queued: waits for other members of its group, or for others of its line, to end
 	Tried     bool      // an attempt of this generation has ended
 	Discarded bool      // failed: no longer a dead letter
 	ExpireAt  time.Time // no attempt starts after this time; zero: no limit
@@ -47,7 +47,7 @@ func Retry(j Job, stuckAfter time.Duration, now time.Time) error {
 	case j.State.Terminal():
 		return conflict(j.ID, "is %s: only a failed job can be retried", j.State)
 	case j.Waits:
-		return conflict(j.ID, "waits for other members of its group: it starts when they have ended")
+		return conflict(j.ID, "waits for other jobs: it starts when they have ended")
 	case j.Ready || !j.Tried:
 		return conflict(j.ID, "is already waiting to run")
 	}

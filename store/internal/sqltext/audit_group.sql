@@ -83,7 +83,26 @@ SELECT l.job, NULL, CASE WHEN j.group_id IS NULL THEN 'it waits for members of i
                              WHEN a.upstream <> a.job AND (f.state <> a.outcome OR f.state = 'cancelled' AND f.benign = TRUE AND a.outcome IS NOT NULL) THEN 1 ELSE 0 END) AS broken
                FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream GROUP BY a.job) AS w ON w.job = l.job
  WHERE l.hold = ''
+   AND NOT EXISTS (SELECT 1 FROM holdfast_order o WHERE o.job = l.job AND o.live = TRUE)
    AND (j.group_id IS NULL OR NOT {attended} AND {all is advanced} AND (coalesce(w.live, 0) = 0 OR w.broken > 0))
+
+-- part: order lines
+WITH line AS (SELECT o.job, o.key, o.hold, row_number() OVER (PARTITION BY o.owner, o.key ORDER BY o.seq) AS place FROM holdfast_order o WHERE o.live = TRUE)
+
+-- name: audit: only the first job of a line starts
+-- The others wait. A dead letter may be in line, and a job that could not start in time is taken out of it wherever it waits.
+{order lines}
+SELECT l.job, NULL, 'it is number ' || l.place || ' in the line of the order key ' || l.key || ', yet it does not wait'
+  FROM line l JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
+ WHERE l.place > 1 AND coalesce(w.hold, 'none') <> '' AND f.job IS NULL AND j.expire_at IS NULL
+
+-- name: audit: a line continues when its first job has ended
+-- AdvanceGroups looks at every line again and again, so it moves such a line on within a while.
+{order lines}
+SELECT l.job, NULL, 'it is the first in the line of the order key ' || l.key || CASE WHEN w.hold = '' THEN ', yet it waits' WHEN j.id IS NULL THEN ' and does not exist' ELSE ' and has ended' END
+       || ': start a worker, and check again in a minute'
+  FROM line l LEFT JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
+ WHERE l.place = 1 AND (w.hold = '' OR j.id IS NULL OR f.job IS NOT NULL AND NOT (l.hold = TRUE AND f.state = 'failed' AND f.discarded_at IS NULL))
 
 -- name: audit: the feed is numbered without gaps
 -- A reader that continues after the last number it has read must not miss an event. Pages are deleted oldest first, and not before AdvanceGroups has read them.

@@ -47,6 +47,10 @@ func Digest(d holdfast.Draft) [32]byte {
 	if r := d.Replace; r != nil {
 		w.text(fmt.Sprintf("replace %t %d %t", r.Start, int64(r.MaxAge), r.Follow))
 	}
+	if d.Order != "" {
+		w.text(fmt.Sprintf("order %t", d.OrderHold))
+		w.text(d.Order)
+	}
 	return [32]byte(w.Sum(nil))
 }
 

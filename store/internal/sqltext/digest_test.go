@@ -32,7 +32,7 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail", RunAt: at}, {Kind: "mail", ExpireIn: 1}, {Kind: "mail", ExpireAt: at}, {Kind: "mail", MaxAttempts: 1}, {Kind: "mail", UniqueKey: "u"},
 		{Kind: "mail", UniqueKey: "u", UniqueDone: true}, {Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{}},
 		{Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Start: true}}, {Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Start: true, MaxAge: 1}},
-		{Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Follow: true}},
+		{Kind: "mail", UniqueKey: "u", Replace: &holdfast.Replace{Follow: true}}, {Kind: "mail", Order: "o"}, {Kind: "mail", Order: "o", OrderHold: true}, {Kind: "mail", Order: "p"},
 		{Kind: "mail", Dependency: "gateway"}, {Kind: "mail", Dependency: "gateway2"}, {Kind: "mail", RetryWithin: 1}, {Kind: "mail", Dependency: "gateway", RetryWithin: 1},
 		{Kind: "mail", Group: holdfast.ID{1}}, {Kind: "mail", Group: holdfast.ID{2}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}},
 		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}, {4}}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{4}, {3}}},

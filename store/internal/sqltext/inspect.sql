@@ -22,7 +22,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, j.run_at,
        coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within,
        j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), j.trace,
-       s.name, coalesce(f.state = 'cancelled' AND f.benign = TRUE, false)
+       s.name, coalesce(f.state = 'cancelled' AND f.benign = TRUE, false), q.key, coalesce(q.hold, false)
   FROM page
   {job of a page}
   LEFT JOIN holdfast_ready r ON {line of a job} AND r.priority = j.priority AND r.job = j.id
@@ -32,6 +32,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
   LEFT JOIN holdfast_cancel x ON x.job = j.id
   LEFT JOIN holdfast_step s ON s.job = j.id
   LEFT JOIN holdfast_progress c ON c.job = j.id
+  LEFT JOIN holdfast_order q ON q.job = j.id
   LEFT JOIN holdfast_attempt a ON a.job = j.id AND a.token = (
        SELECT max(b.token) FROM holdfast_attempt b
         WHERE b.job = j.id AND b.code IS NOT NULL AND b.generation = coalesce(f.generation, m.generation, r.generation, l.generation))

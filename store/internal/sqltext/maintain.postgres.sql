@@ -62,7 +62,8 @@ SELECT job, token, generation, state = 'failed' AND discarded_at IS NULL FROM ho
 -- name: redrive_facts
 -- The facts that a redrive needs, and whether it took the job before. Read after the locks were granted.
 SELECT j.id, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.dependency, ''), coalesce(j.unique_key, ''), j.expire_at, CASE WHEN $3::boolean THEN j.args::text END,
-       coalesce((SELECT true FROM holdfast_redriven r WHERE r.redrive = $2::uuid AND r.job = j.id), false)
+       coalesce((SELECT true FROM holdfast_redriven r WHERE r.redrive = $2::uuid AND r.job = j.id), false),
+       coalesce((SELECT true FROM holdfast_order o WHERE o.job = j.id), false)
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
 
 -- name: delete_finished_jobs

@@ -1,6 +1,7 @@
 -- name: read_job
 -- The facts that an intervention needs before it searches for the job.
-SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at, group_id IS NOT NULL FROM holdfast_job WHERE id = $1::uuid
+SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at, group_id IS NOT NULL, EXISTS (SELECT FROM holdfast_order o WHERE o.job = $1::uuid)
+  FROM holdfast_job WHERE id = $1::uuid
 
 -- name: lock_finished
 -- One search in each table, each with a lock: it waits for a transaction that is moving the job, and the next search finds it.

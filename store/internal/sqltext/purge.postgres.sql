@@ -40,6 +40,10 @@ UPDATE holdfast_redriven r SET outcome = f.state FROM holdfast_finished f
 -- An idempotency key that led to the job leads to a new job from now on.
 DELETE FROM holdfast_idempotency WHERE job = ANY ($1::uuid[])
 
+-- name: purge_order
+-- Their places in lines. AdvanceGroups moves on the lines that they held.
+DELETE FROM holdfast_order WHERE job = ANY ($1::uuid[])
+
 -- name: purge_expiry
 -- Found by the expiry time, which is a fact of the job.
 DELETE FROM holdfast_expiry e USING unnest($1::uuid[]) AS d (job) JOIN holdfast_job j ON j.id = d.job WHERE e.expire_at = j.expire_at AND e.job = j.id

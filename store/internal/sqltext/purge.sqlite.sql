@@ -64,6 +64,10 @@ DELETE FROM holdfast_progress WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, 
 -- Their cancel requests.
 DELETE FROM holdfast_cancel WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
+-- name: purge_order
+-- Their places in lines. AdvanceGroups moves on the lines that they held.
+DELETE FROM holdfast_order WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
 -- name: purge_upstreams
 -- The members for which they waited.
 DELETE FROM holdfast_after WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)

@@ -28,11 +28,15 @@ SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: find_unique_in_batches
--- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for. OFFSET keeps the search
--- for each batch: before the tables are analyzed, PostgreSQL 18 would rather read all keys once.
-SELECT m.job, m.unique_done FROM holdfast_batch l CROSS JOIN LATERAL (
+-- Members of these batches with a unique key, and whether success keeps it; and those with an order key, and whether a dead letter holds the line. If no job has
+-- such a key, no member is searched for. OFFSET keeps the search for each batch: before the tables are analyzed, PostgreSQL 18 would rather read all keys once.
+SELECT m.job, m.unique_done, false FROM holdfast_batch l CROSS JOIN LATERAL (
     SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job WHERE u.job = ANY (l.jobs) OFFSET 0) m
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
+UNION ALL
+SELECT m.job, m.hold, true FROM holdfast_batch l CROSS JOIN LATERAL (
+    SELECT o.job, o.hold FROM holdfast_order o WHERE o.job = ANY (l.jobs) OFFSET 0) m
+ WHERE (SELECT true FROM holdfast_order LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
 -- In the transaction that ends the job: a draft with the same key is a duplicate before its commit, and a new job after it.
@@ -133,6 +137,8 @@ WITH member AS MATERIALIZED (
 ), freed AS (
     DELETE FROM holdfast_unique WHERE job = $2::uuid AND EXISTS (SELECT FROM member)
        AND (EXISTS (SELECT FROM overruled) OR NOT (SELECT j.unique_done FROM holdfast_job j WHERE j.id = $2::uuid))
+), ordered AS (
+    UPDATE holdfast_order SET live = false WHERE job = $2::uuid AND live AND EXISTS (SELECT FROM member) RETURNING job
 ), shrunk AS (
     UPDATE holdfast_batch b SET jobs = b.jobs[:m.n - 1] || b.jobs[m.n + 1:], tokens = b.tokens[:m.n - 1] || b.tokens[m.n + 1:],
            failures = b.failures[:m.n - 1] || b.failures[m.n + 1:], crashes = b.crashes[:m.n - 1] || b.crashes[m.n + 1:],
@@ -152,7 +158,7 @@ WITH member AS MATERIALIZED (
 )
 SELECT set_config('idle_in_transaction_session_timeout', (1000 * extract(epoch FROM
            least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true),
-       NOT EXISTS (SELECT FROM overruled)
+       NOT EXISTS (SELECT FROM overruled), EXISTS (SELECT FROM ordered)
   FROM member m
 
 -- name: late_add

@@ -1,6 +1,6 @@
 -- name: check_settle_needs
--- Whether there is any cancel request, any unique key, and any hold that limits processing jobs. Usually there is none, and then no job is looked up.
-SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique), EXISTS (SELECT 1 FROM holdfast_hold WHERE at_most > 0)
+-- Whether there is any cancel request, any unique key, any hold that limits processing jobs, and any order key. Usually there is none, and then no job is looked up.
+SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique), EXISTS (SELECT 1 FROM holdfast_hold WHERE at_most > 0), EXISTS (SELECT 1 FROM holdfast_order)
 
 -- name: finish_complete
 -- The most frequent end of a job; many rows are inserted at once.

@@ -1,0 +1,72 @@
+-- part: order lock
+hashtextextended(o.owner || chr(1) || o.key, 5721944081463211)
+
+-- name: order_lock
+-- Enqueues into one line take turns, so that seq is the order of their commits. All lock the lines in one order. Other operations only try the lock.
+SELECT pg_advisory_xact_lock({order lock})
+  FROM (SELECT DISTINCT d.owner, d.key FROM unnest($1::text[], $2::text[]) AS d (owner, key) ORDER BY d.owner, d.key) AS o
+
+-- name: order_add
+-- New jobs go to the ends of their lines, in the order of the call.
+INSERT INTO holdfast_order (job, owner, key, hold, live)
+SELECT d.job, d.owner, d.key, d.hold, true
+  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS d (job, owner, key, hold, n) ORDER BY d.n
+
+-- name: order_leave
+-- Jobs that have left their lines.
+UPDATE holdfast_order SET live = false WHERE job = ANY ($1::uuid[]) AND live
+
+-- name: order_return
+-- Jobs that had left their lines go to the ends of them.
+UPDATE holdfast_order SET live = true, seq = DEFAULT WHERE job = ANY ($1::uuid[]) AND NOT live
+
+-- name: order_advance
+-- Starts the first job of each line of these jobs if it waits, and removes jobs from the lines that have ended before it. A line that another transaction is
+-- changing is left out; AdvanceGroups looks at it later. A job that is due, or that never had a due time of its own, becomes claimable; another waits for its time.
+WITH line AS MATERIALIZED (
+    SELECT o.owner, o.key FROM (SELECT DISTINCT o.owner, o.key FROM holdfast_order o WHERE o.job = ANY ($1::uuid[])) AS o WHERE pg_try_advisory_xact_lock({order lock})
+), head AS MATERIALIZED (
+    SELECT h.job, h.owner, h.key, h.seq FROM line l CROSS JOIN LATERAL (
+        SELECT o.job, o.owner, o.key, o.seq FROM holdfast_order o JOIN holdfast_job j ON j.id = o.job LEFT JOIN holdfast_finished f ON f.job = o.job
+         WHERE o.live AND o.owner = l.owner AND o.key = l.key AND (f.job IS NULL OR o.hold AND f.state = 'failed' AND f.discarded_at IS NULL)
+         ORDER BY o.owner, o.key, o.seq LIMIT 1) AS h
+), ended AS (
+    UPDATE holdfast_order o SET live = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
+     WHERE o.live AND o.owner = l.owner AND o.key = l.key AND o.seq < coalesce(h.seq, 9223372036854775807)
+), waiting AS MATERIALIZED (
+    SELECT w.ctid AS place, w.due_at - interval '8766000 hours' AS due_at, w.job FROM head h JOIN holdfast_later w ON w.job = h.job
+     WHERE w.hold IS NOT DISTINCT FROM '' FOR UPDATE OF w SKIP LOCKED
+), free AS MATERIALIZED (
+    SELECT w.place, w.job, w.due_at, j.lane, j.priority, j.queue, j.created_at, w.due_at <= c.now OR w.due_at = j.created_at AS due
+      FROM (SELECT holdfast_now() AS now OFFSET 0) AS c CROSS JOIN waiting w JOIN holdfast_job j ON j.id = w.job
+), gone AS (
+    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE due)) RETURNING job, token, failures, crashes, releases, generation
+), rest AS (
+    UPDATE holdfast_later SET due_at = due_at - interval '8766000 hours', hold = NULL WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE NOT due))
+), start AS (
+    INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at)
+    SELECT CASE WHEN g.failures > 0 THEN -f.lane ELSE f.lane END, f.priority, g.job, g.token, g.failures, g.crashes, g.releases, g.generation,
+           CASE WHEN f.due_at <> f.created_at THEN f.due_at END
+      FROM gone g JOIN free f ON f.job = g.job
+    RETURNING job, lane, priority
+)
+SELECT f.queue, s.lane, s.priority, f.job::text FROM free f JOIN start s ON s.job = f.job
+
+-- name: order_find_stuck
+-- Of the lines after a position, up to a number: those whose first job waits, or has ended without holding the line, or is gone; and the last one.
+WITH RECURSIVE line AS (
+    (SELECT o.owner, o.key, o.job, o.hold, 1 AS n FROM holdfast_order o WHERE o.live AND (o.owner, o.key) > ($1::text, $2::text) ORDER BY o.owner, o.key, o.seq LIMIT 1)
+    UNION ALL
+    SELECT x.owner, x.key, x.job, x.hold, l.n + 1 FROM line l CROSS JOIN LATERAL (
+        SELECT o.owner, o.key, o.job, o.hold FROM holdfast_order o WHERE o.live AND (o.owner, o.key) > (l.owner, l.key) ORDER BY o.owner, o.key, o.seq LIMIT 1) AS x
+     WHERE l.n < $3::integer
+), seen AS (
+    SELECT l.*, coalesce(w.hold = '', false) OR j.id IS NULL OR f.job IS NOT NULL AND NOT (l.hold AND f.state = 'failed' AND f.discarded_at IS NULL) AS stuck
+      FROM line l LEFT JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
+)
+SELECT s.owner, s.key, s.job::text, s.stuck, s.n FROM seen s WHERE s.stuck OR s.n = $3::integer ORDER BY s.n
+
+-- name: inspect_line
+-- The first job of the line in which a job waits.
+SELECT a.job FROM holdfast_order o JOIN holdfast_order a ON a.owner = o.owner AND a.key = o.key AND a.live AND a.seq < o.seq
+ WHERE o.job = $1 AND o.live ORDER BY a.seq LIMIT 1
