@@ -64,7 +64,7 @@ var idiomsAllowed = map[string]int{
 	"store/internal/lane":    1,
 	"store/internal/sqltext": 1,
 	"store/postgres":         1,
-	"store/sqlite":           9,
+	"store/sqlite":           8,
 	"store/storetest":        5,
 }
 

@@ -51,18 +51,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 // settle applies settlements in one transaction. A refusal means that a job that one of them enqueues cannot be enqueued, and that nothing was applied.
 func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
-	var batches []holdfast.ID
-	seen := map[holdfast.ID]bool{}
-	for i := range settlements {
-		n := &settlements[i]
-		if answers[i] = n.Check(); answers[i] != nil {
-			continue
-		}
-		if !seen[n.Batch] {
-			seen[n.Batch] = true
-			batches = append(batches, n.Batch)
-		}
-	}
+	batches := checkAll(settlements, answers)
 	if len(batches) == 0 {
 		return answers, nil
 	}
@@ -95,9 +84,7 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 			return err
 		})
 		if drafts != nil && isDuplicate(err) {
-			if refusal := s.explainDuplicate(ctx, pgxSession{s.work}, fresh, err); rule.IsRefusal(refusal) {
-				return refusal
-			}
+			err = s.explainDuplicate(ctx, pgxSession{s.work}, fresh, err)
 		}
 		if !tolerant && isDuplicate(err) {
 			tolerant = true
@@ -115,6 +102,22 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 		s.announceEnqueued(fresh)
 	}
 	return answers, nil
+}
+
+// checkAll checks settlements, fills in the answers of those that are malformed, and returns the batches of the others.
+func checkAll(settlements []store.Settlement, answers []error) (batches []holdfast.ID) {
+	seen := map[holdfast.ID]bool{}
+	for i := range settlements {
+		n := &settlements[i]
+		if answers[i] = n.Check(); answers[i] != nil {
+			continue
+		}
+		if !seen[n.Batch] {
+			seen[n.Batch] = true
+			batches = append(batches, n.Batch)
+		}
+	}
+	return batches
 }
 
 // A heldMember is a member of a locked batch.
