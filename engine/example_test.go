@@ -53,8 +53,13 @@ func Example() {
 	// Output: welcome, ada@example.org
 }
 
-// run runs the engine on a temporary store until all jobs that setup enqueued have ended.
+// run runs the engine on a temporary store until the first job has ended.
 func run(cfg engine.Config, setup func(ctx context.Context, e *engine.Engine, jobs store.Store)) {
+	runUntil("", cfg, setup)
+}
+
+// runUntil is run until the first job of a kind has ended.
+func runUntil(lastKind string, cfg engine.Config, setup func(ctx context.Context, e *engine.Engine, jobs store.Store)) {
 	dir, err := os.MkdirTemp("", "holdfast")
 	if err != nil {
 		panic(err)
@@ -69,7 +74,7 @@ func run(cfg engine.Config, setup func(ctx context.Context, e *engine.Engine, jo
 	defer jobs.Close()
 	cfg.Log = slog.New(slog.DiscardHandler)
 	cfg.OnAttemptEnd = func(end engine.AttemptEnd) {
-		if end.To.Terminal() {
+		if end.To.Terminal() && (lastKind == "" || end.Lease.Kind == lastKind) {
 			stop()
 		}
 	}

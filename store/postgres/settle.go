@@ -83,9 +83,7 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 			return err
 		})
 		if drafts != nil && isDuplicate(err) {
-			if refusal := s.explainDuplicate(ctx, s.work, fresh, err); rule.IsRefusal(refusal) {
-				return refusal
-			}
+			err = s.explainDuplicate(ctx, s.work, fresh, err)
 		}
 		if !tolerant && isDuplicate(err) {
 			tolerant = true
