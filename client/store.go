@@ -117,6 +117,9 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 		if one.Failure != nil {
 			heavy += 2 * len(one.Failure.Detail)
 		}
+		for i := range one.Enqueue {
+			heavy += 600 + len(one.Enqueue[i].Args) + len(one.Enqueue[i].Args)/4
+		}
 		return heavy
 	}
 	return sendInChunks(settlements, weight, func(few []store.Settlement) (api.Answers, error) {

@@ -153,6 +153,45 @@ func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
 	}
 }
 
+func TestAWorkerOverHTTPReadsUpstreamResultsAndAddsMembersOnce(t *testing.T) {
+	p := withEngine(t)
+	group, err := p.near.CreateGroup(t.Context(), holdfast.Group{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := holdfast.NewID()
+	p.enqueue(holdfast.Draft{ID: first, Kind: "mail", Group: group.ID, Step: "first"})
+	if err := p.near.SealGroup(t.Context(), group.ID); err != nil {
+		t.Fatal(err)
+	}
+	l := p.lease()
+	if out := p.report(l, `"outcome":"failed","message":"no","enqueue":[{"kind":"mail"}]`); out.Answers[0] == nil || out.Answers[0].Code != "invalid" {
+		t.Fatalf("a failed job enqueued others: %+v", out.Answers[0])
+	}
+	for range 2 { // a report may be repeated
+		said := fmt.Sprintf(`"outcome":"complete","result":{"pages":2},"enqueue":[{"kind":"mail","group":"%s","when":[{"step":"first"}]}]`, group.ID)
+		if out := p.report(l, said); out.Answers[0] != nil {
+			t.Fatalf("%+v", out.Answers[0])
+		}
+	}
+	jobs, _, err := p.near.Jobs(t.Context(), store.Filter{Group: group.ID})
+	if err != nil || len(jobs) != 2 {
+		t.Fatalf("%d members, %v", len(jobs), err)
+	}
+	p.until(jobs[0].ID, func(j holdfast.Job) bool { return !j.Waiting })
+	next := p.lease()
+	ask := func(l api.Lease) (int, string) {
+		status, _, text := p.ask("POST", "/claims/upstreams", fmt.Sprintf(`{"batch":"%s","job":"%s","token":%d,"step":"first"}`, l.Batch, l.ID, l.Token))
+		return status, text
+	}
+	if status, text := ask(next); status != http.StatusOK || !strings.Contains(text, `"result":{"pages":2}`) || !strings.Contains(text, first.String()) {
+		t.Error(status, text)
+	}
+	if status, text := ask(l); status != http.StatusConflict || !strings.Contains(text, "lease_lost") {
+		t.Error(status, text)
+	}
+}
+
 func TestAReportWithALostLeaseChangesNothing(t *testing.T) {
 	p := withEngine(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]

@@ -17,7 +17,7 @@ import (
 func TestPoliciesShowTheDecisionForAFailure(t *testing.T) {
 	s := newScene(t, apikey.Viewer, nil)
 	s.shows("/policies", "No policy is applied", "It is tried 3 times and is a dead letter 18 s to 28 s after it was enqueued.", "5–10 s", "10–15 s", "Its worker crashes")
-	s.shows("/policies?code=NOT_PDF", "The first failure is final")
+	s.shows("/policies?code=TOO_LARGE", "The first failure is final")
 	s.shows("/policies?error=dial+tcp%3A+connection+refused", "NETWORK_ERROR", "by the text &#34;connection refused&#34;")
 	s.shows("/policies?error=whatever", "UNKNOWN", "because no rule matches")
 	s.shows("/policies?kind=convert&outage=10m", "With an outage that ends", "The job completes on attempt", "is held", "gateway")
@@ -60,8 +60,8 @@ func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 	if err := s.Store.Apply(t.Context(), store.Change{Records: catalog.Publish(own, policy.GoSettings{}, "v7", nil)}); err != nil {
 		t.Fatal(err)
 	}
-	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 56", "former worker v7")
-	if strings.Contains(text, "NOT_PDF") {
+	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 42", "former worker v7")
+	if strings.Contains(text, "TOO_LARGE") {
 		t.Error("a code that was not searched for")
 	}
 	s.shows("/policies?tab=codes&category=throttled", "RATE_LIMITED")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,7 @@ type written struct {
 	calledDependency string // as set by SetDependency
 	result           json.RawMessage
 	resultErr        error
+	drafts           []holdfast.Draft
 }
 
 // own returns the attempt itself, also for what a handler of chunks sees of it.
@@ -164,6 +166,35 @@ func (j *Job[A]) Result(value any) {
 	if err != nil {
 		j.attempt.result, j.attempt.resultErr = nil, failure.NeverRetry(failure.WithCode(fmt.Errorf("the result cannot be stored: %w", err), "HANDLER_RESULT"))
 	}
+}
+
+// Enqueue enqueues jobs together with the end of this one: in the transaction in which the store completes it, or in which CompleteIn does. They exist if and only
+// if the attempt completes, and once, however often it is tried. If it fails, is cancelled or loses its lease, they are dropped. Enqueue may be called several
+// times.
+//
+// The jobs may be members of the job's own group (Draft.Group: job.Group), also after the group was sealed, and may wait for its other members. At most 1000 jobs
+// with 8 MiB of arguments can be enqueued. ErrInvalid means that a draft is invalid or that there are too many; none of this call is enqueued then. A draft that the
+// store refuses when the job completes, for example because it waits for a job that is not a member of its group, fails the job for good, because another attempt
+// would enqueue the same.
+func (j *Job[A]) Enqueue(drafts ...holdfast.Draft) error {
+	var before []holdfast.Draft
+	if j.attempt != nil {
+		before = j.attempt.drafts
+	}
+	all := append(slices.Clip(before), drafts...)
+	for i := len(before); i < len(all); i++ {
+		if all[i].ID.IsZero() {
+			all[i].ID = holdfast.NewID()
+		}
+	}
+	settlement := store.Settlement{To: holdfast.Complete, Enqueue: all}
+	if err := settlement.Check(); err != nil {
+		return err
+	}
+	if j.attempt != nil {
+		j.attempt.drafts = all
+	}
+	return nil
 }
 
 // note writes to the store directly. If the answer is ErrLeaseLost, the handler's context ends at once.

@@ -46,7 +46,7 @@ func (m *attemptMaker) completeIn(ctx context.Context, shown *attempt, tx any) e
 	if !m.leases.beginCompletion(a) {
 		return &holdfast.Error{Err: holdfast.ErrLeaseLost, Job: a.lease.ID, Message: "the attempt has ended: its handler ignored the end of its context"}
 	}
-	o := failure.Outcome{Event: failure.Returned, Result: shown.result, Took: time.Since(a.began)}
+	o := failure.Outcome{Event: failure.Returned, Result: shown.result, Enqueue: shown.drafts, Took: time.Since(a.began)}
 	done := failure.Decide(failure.Rules{}, *a.lease, o).Settlement(*a.lease, o)
 	done.Version = m.cfg.Version
 	answers, err := m.store.In(tx).Complete(ctx, []store.Settlement{done})

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/holdfastdev/holdfast/internal/dutypace"
 )
 
 // A dutySpec describes a duty: a function that is called at intervals for as long as the engine needs it. An error or a panic of the function delays
@@ -61,6 +63,7 @@ func (d *dutyRunner) run(ctx context.Context, spec dutySpec) {
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	stretch, early := dutypace.From(ctx), (<-chan struct{})(nil)
 	failures := 0
 	for {
 		requested := false
@@ -68,12 +71,14 @@ func (d *dutyRunner) run(ctx context.Context, spec dutySpec) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-early:
 		case <-spec.signal:
 		case <-c.runNow:
 			requested = true
 		}
 		wait = spec.interval
 		if c.paused.Load() && !requested {
+			wait, early = stretch(wait)
 			timer.Reset(wait)
 			continue
 		}
@@ -92,7 +97,7 @@ func (d *dutyRunner) run(ctx context.Context, spec dutySpec) {
 			if spec.nextInterval != nil {
 				wait = spec.nextInterval()
 			}
-			if wait > 0 {
+			if wait, early = stretch(wait); wait > 0 {
 				c.setNext(time.Now().Add(wait))
 			}
 		}

@@ -99,7 +99,7 @@ func (r *runner) work(a *attempt) (o failure.Outcome) {
 		err = a.resultErr
 	}
 	if err == nil {
-		return failure.Outcome{Event: failure.Returned, Result: a.result}
+		return failure.Outcome{Event: failure.Returned, Result: a.result, Enqueue: a.drafts}
 	}
 	o = failure.Outcome{Event: eventOf(ctx, err), Err: err}
 	if o.Event == failure.Interrupted {

@@ -75,7 +75,9 @@ func (s *settler) prepareSettlement(o *outcome) store.Settlement {
 	}
 	made := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
 	made.Version = s.cfg.Version
-	made.Confirm = o.confirms()
+	if made.Confirm = o.confirms(); made.Confirm {
+		made.Enqueue = nil // enqueued by the transaction of the handler
+	}
 	return made
 }
 

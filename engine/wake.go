@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfastdev/holdfast/internal/dutypace"
 )
 
 // wake waits for a wake-up from the store and signals the duty concerned: there may be jobs to claim, or a job to cancel. Wake-ups are hints: if all of
 // them are lost, the duties "claim" and "renew" find the same things at their next interval.
 func (c *claimer) wake(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, c.cfg.Poll+c.cfg.Lease)
+	patience, _ := dutypace.From(ctx)(c.cfg.Poll)
+	within, cancel := context.WithTimeout(ctx, patience+c.cfg.Lease)
 	defer cancel()
-	heard, err := c.store.Await(within, c.leases.beginAwait(cancel), c.cfg.Poll)
+	heard, err := c.store.Await(within, c.leases.beginAwait(cancel), patience)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return nil // the queues have changed: wait for the new ones
 	}

@@ -61,25 +61,19 @@ func rows(rows ...row) []Code {
 // builtin is the taxonomy every application starts from: name, category, retryable, blame, HTTP status, message, remedy.
 // A message promises no retry, because it is also what a person reads when there will be none.
 var builtin = rows(
-	// What the converting and fetching applications share at their surface.
-	row{"NOT_PDF", "input", final, BlameUser, 400, "The file is not a PDF.", "No action needed: ask for a PDF."},
+	// What applications share. Codes of one application belong into its own taxonomy.
 	row{"TOO_LARGE", "input", final, BlameUser, 413, "The file is larger than the limit.", "No action needed; raise the size limit to accept such files."},
-	row{"GW_4XX", "input", final, BlameUser, 422, "The converter did not accept this file and its settings.", "Compare the job's settings with what the converter accepts; many such failures at once suggest a wrong mapping."},
-	row{"GW_5XX", "dependency", retryable, BlameDependency, 502, "The converter answered with a server error.", "Check the converter's health, log, CPU and memory."},
-	row{"GW_TIMEOUT", "timeout", retryable, BlameDependency, 504, "The converter took too long to answer.", "Check the converter's load; raise the time limit if such files need longer."},
+	row{"GW_4XX", "input", final, BlameUser, 422, "The gateway did not accept the request.", "Compare the request with what the gateway accepts; many such failures at once suggest a wrong setting."},
+	row{"GW_5XX", "dependency", retryable, BlameDependency, 502, "The gateway answered with a server error.", "Check the gateway's health, log, CPU and memory."},
+	row{"GW_TIMEOUT", "timeout", retryable, BlameDependency, 504, "The gateway took too long to answer.", "Check the gateway's load; raise the time limit if such requests need longer."},
 	row{"IO_ERROR", "storage", retryable, BlameUs, 500, "A file could not be read or written.", "Check free space, permissions and the health of the disk or bucket."},
 	row{"NOT_READY", "input", retryable, BlameUser, 409, "The result is not ready yet.", "No action needed; if it stays so, check the job that makes the result."},
-	row{"EXPIRED", "expired", final, BlameUser, 404, "The file has expired and was removed. Send it again.", "No action needed; increase retention if users need files for longer."},
-	row{"FORBIDDEN", "auth", final, BlameUser, 403, "This belongs to another user.", "No action needed; many from one owner may be an attack."},
 	row{"UNKNOWN", "unknown", retryable, BlameUs, 500, "An unexpected error occurred.", "Read the detail; then give this error a code of its own."},
 
 	// Requests that cannot succeed as they are.
-	row{"VALIDATION_MISSING_FIELD", "input", final, BlameUser, 400, "A required field is missing.", "Find out why the request was accepted without it."},
-	row{"VALIDATION_FAILED", "input", final, BlameUser, 422, "The request failed validation.", "Find out why the request was accepted; the detail names the check."},
 	row{"INVALID_INPUT", "input", final, BlameUser, 422, "The input cannot be processed.", "Read the detail; correct the input and enqueue the job again."},
 	row{"BAD_REQUEST", "input", final, BlameUs, 502, "A service rejected our request as malformed.", "Compare the request with the service's contract; it may have changed."},
 	row{"NOT_FOUND", "input", final, BlameUser, 404, "A resource that the job needs does not exist.", "Restore it, then retry the job; or discard the job."},
-	row{"AUTH_MISSING", "auth", final, BlameUser, 401, "Credentials are missing.", "Find out why the request was accepted without them."},
 	row{"ADDRESS_BLOCKED", "input", final, BlameUser, 422, "Calls to this address are not allowed.", "Use a public address; or allow its network or host where the workers run, then retry the job."},
 	row{"SECRET_MISSING", "auth", retryable, BlameUs, 500, "A secret that the job needs is not set.", "Set the secret where the workers run, and name the hosts it may be sent to; the detail says how."},
 	row{"AUTH_DENIED", "auth", final, BlameUs, 502, "A service denied us permission.", "Check the rights of the account we use there."},
@@ -93,15 +87,6 @@ var builtin = rows(
 	row{"HTTP_TIMEOUT", "timeout", retryable, BlameDependency, 504, "A service took too long to answer.", "Check the service's load and the time limit of the call."},
 	row{"HTTP_4XX", "input", final, BlameUs, 502, "A service refused our request.", "Read the status and the detail; the request must change."},
 	row{"HTTP_5XX", "dependency", retryable, BlameDependency, 502, "A service answered with a server error.", "Check the service's health and log."},
-	row{"DOWNLOAD_BAD_URL", "input", final, BlameUser, 400, "The address to download from is not valid.", "Correct the address and enqueue the job again."},
-	row{"DOWNLOAD_TIMEOUT", "timeout", retryable, BlameDependency, 504, "The download took too long.", "Check the source's speed and at the time limit of a download."},
-	row{"DOWNLOAD_NETWORK", "network", retryable, BlameDependency, 502, "The source of the download could not be reached.", "Check name resolution, proxies and that the source answers."},
-	row{"DOWNLOAD_HTTP_4XX", "input", final, BlameUser, 502, "The source refused the download.", "Open the address in a browser; it may have moved or need credentials."},
-	row{"DOWNLOAD_HTTP_5XX", "dependency", retryable, BlameDependency, 502, "The source of the download answered with a server error.", "Wait for the source to recover, then retry the failed jobs."},
-	row{"DOWNLOAD_PROXY_EXHAUSTED", "network", retryable, BlameDependency, 502, "No proxy could fetch the download.", "Check the health of the proxies; add some or replace them."},
-	row{"UPLOAD_S3_ERROR", "storage", retryable, BlameDependency, 502, "The result could not be stored.", "Check the object store's health."},
-	row{"UPLOAD_TIMEOUT", "timeout", retryable, BlameDependency, 504, "Storing the result took too long.", "Check the object store's load and the time limit of an upload."},
-	row{"UPLOAD_DENIED", "auth", final, BlameUs, 502, "The object store did not accept the result.", "Check the bucket's name and the rights of the account we use there."},
 
 	// Storage and programs of our own.
 	row{"STORAGE_ERROR", "storage", retryable, BlameUs, 500, "Stored data could not be read or written.", "Check the storage's health and log."},

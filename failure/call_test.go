@@ -28,7 +28,7 @@ func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 		{"timed out without returning", Outcome{Event: TimedOut}, BadCall},
 		{"timed out, but the handler gave a code", Outcome{Event: TimedOut, Err: WithCode(errPlain, "TOO_LARGE")}, NoCall},
 		{"a panic with the dependency's error", Outcome{Event: Panicked, Err: WithCode(errPlain, "GW_5XX")}, BadCall},
-		{"a user's fault", Outcome{Err: WithCode(errPlain, "NOT_PDF")}, NoCall},
+		{"a user's fault", Outcome{Err: WithCode(errPlain, "TOO_LARGE")}, NoCall},
 		{"our fault", Outcome{Err: WithCode(errPlain, "IO_ERROR")}, NoCall},
 		{"an unknown error", Outcome{Err: errPlain}, NoCall},
 		{"an unknown code", Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, NoCall},

@@ -86,8 +86,8 @@ func TestOnlyFourOfThe4xxMayBeRetriedAndAllOfThe5xx(t *testing.T) {
 }
 
 func TestAnApplicationsTablesComeBeforeTheBuiltInOnes(t *testing.T) {
-	http := ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX", 504: "GW_TIMEOUT", 429: "GW_5XX", 404: "EXPIRED"})
-	for status, want := range map[int]string{400: "GW_4XX", 415: "GW_4XX", 404: "EXPIRED", 429: "GW_5XX", 408: "HTTP_TIMEOUT", 503: "GW_5XX", 504: "GW_TIMEOUT"} {
+	http := ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX", 504: "GW_TIMEOUT", 429: "GW_5XX", 404: "NOT_READY"})
+	for status, want := range map[int]string{400: "GW_4XX", 415: "GW_4XX", 404: "NOT_READY", 429: "GW_5XX", 408: "HTTP_TIMEOUT", 503: "GW_5XX", 504: "GW_TIMEOUT"} {
 		if class, _ := http(&HTTPError{Status: status}); class.Code != want {
 			t.Errorf("status %d: %s, want %s", status, class.Code, want)
 		}
@@ -105,9 +105,9 @@ func TestTheFirstMatchingRuleApplies(t *testing.T) {
 	sentinel := errors.New("moov atom not found")
 	rule := Chain(
 		nil,
-		ByType[*declined]("FORBIDDEN"),
+		ByType[*declined]("AUTH_DENIED"),
 		ByError(sentinel, "INVALID_INPUT"),
-		ByText("(?i)invalid data found", "VALIDATION_FAILED"),
+		ByText("(?i)invalid data found", "TOO_LARGE"),
 		Always("HANDLER_ERROR"),
 		ByText(".", "IO_ERROR"),
 	)
@@ -115,9 +115,9 @@ func TestTheFirstMatchingRuleApplies(t *testing.T) {
 		err        error
 		code, rule string
 	}{
-		{fmt.Errorf("paying: %w", &declined{"no money"}), "FORBIDDEN", "the error type *failure.declined"},
+		{fmt.Errorf("paying: %w", &declined{"no money"}), "AUTH_DENIED", "the error type *failure.declined"},
 		{fmt.Errorf("x: %w", sentinel), "INVALID_INPUT", `the error "moov atom not found"`},
-		{errors.New("Invalid data found when processing input"), "VALIDATION_FAILED", `the text "Invalid data found"`},
+		{errors.New("Invalid data found when processing input"), "TOO_LARGE", `the text "Invalid data found"`},
 		{errors.New("else"), "HANDLER_ERROR", "the default"},
 	}
 	for _, c := range cases {

@@ -40,9 +40,11 @@ type Outcome struct {
 	Stack  string // of a panic
 	Code   string // with FastFailed: the failure code; DEPENDENCY_DOWN when empty
 	Result json.RawMessage
-	Took   time.Duration // run time of the attempt; 0 when it never started
-	Age    time.Duration // time since the generation began
-	Roll   float64       // random number for jitter, at least 0 and below 1
+	// Enqueue lists jobs to enqueue in the transaction that completes the job, if it completes.
+	Enqueue []holdfast.Draft
+	Took    time.Duration // run time of the attempt; 0 when it never started
+	Age     time.Duration // time since the generation began
+	Roll    float64       // random number for jitter, at least 0 and below 1
 
 	// Probe says that the breaker of the job's own dependency was open or half-open when the attempt began or when it ended. A
 	// failure that blames this dependency then costs the job no attempt.
@@ -121,6 +123,9 @@ func (v Verdict) Settlement(l store.Lease, o Outcome) store.Settlement {
 	}
 	if v.To == holdfast.Complete && len(o.Result) > 0 {
 		s.Result = o.Result
+	}
+	if v.To == holdfast.Complete {
+		s.Enqueue = o.Enqueue
 	}
 	return s
 }

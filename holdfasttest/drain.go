@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/dutypace"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -53,15 +54,21 @@ func Drain(t testing.TB, jobs store.Store, register func(e *engine.Engine), opti
 	if setup.Config.Log == nil {
 		setup.Config.Log = slog.New(slog.DiscardHandler)
 	}
+	resting, ctx := newRest(), context.Background()
+	if inBubble() {
+		setup.Config.Middleware = append([]func(engine.Handler) engine.Handler{resting.wrap}, setup.Config.Middleware...)
+		ctx = dutypace.With(ctx, resting.stretch)
+	}
 	worker, err := engine.New(jobs, setup.Config)
 	if err != nil {
 		t.Fatalf("holdfasttest: %v", err)
 	}
 	register(worker)
 	ran := make(chan error, 1)
-	go func() { ran <- worker.Run(context.Background()) }()
+	go func() { ran <- worker.Run(ctx) }()
 	start := time.Now()
-	left := waitDrained(t, jobs, ran, setup.Within)
+	left := waitDrained(t, jobs, ran, setup.Within, resting)
+	resting.end(0)
 	took := time.Since(start).Round(time.Millisecond)
 	if err := worker.Stop(context.Background()); err != nil {
 		t.Errorf("holdfasttest: stopping the engine: %v", err)
@@ -79,7 +86,7 @@ func Drain(t testing.TB, jobs store.Store, register func(e *engine.Engine), opti
 const stuckAfter = 15 * time.Minute
 
 // waitDrained waits until no job is queued or processing. It reports whether jobs are left: the time is over, or nothing changes any more.
-func waitDrained(t testing.TB, jobs store.Store, ran chan error, within time.Duration) (left bool) {
+func waitDrained(t testing.TB, jobs store.Store, ran chan error, within time.Duration, resting *rest) (left bool) {
 	t.Helper()
 	pause, start, seen, changed := 5*time.Millisecond, time.Now(), "", time.Now()
 	for {
@@ -87,7 +94,14 @@ func waitDrained(t testing.TB, jobs store.Store, ran chan error, within time.Dur
 		if len(live) == 0 && allEnded(t, jobs) {
 			return false
 		}
+		until := restUntil(jobs, live)
+		early := resting.begin(until)
 		now, wait := snapshot(live)
+		if rest := time.Until(until); rest > 0 {
+			wait = min(wait, rest)
+		} else {
+			wait = min(wait, time.Second) // look again soon: the next rest begins after the next look
+		}
 		if now != seen || wait > 0 {
 			seen, changed = now, time.Now().Add(wait)
 		}
@@ -99,6 +113,8 @@ func waitDrained(t testing.TB, jobs store.Store, ran chan error, within time.Dur
 			ran <- err
 			return false
 		case <-time.After(max(pause, wait)):
+		case <-early:
+			pause = time.Millisecond
 		}
 		pause = min(2*pause, time.Second)
 	}
@@ -146,10 +162,13 @@ func listAll(t testing.TB, jobs store.Store) iter.Seq[holdfast.Job] {
 	}
 }
 
+// liveRead is how many jobs in a state listLive returns.
+const liveRead = 50
+
 // listLive returns some of the jobs in a state.
 func listLive(t testing.TB, jobs store.Store, state holdfast.State) []holdfast.Job {
 	t.Helper()
-	found, _, err := jobs.Jobs(context.Background(), store.Filter{State: state, Limit: 50})
+	found, _, err := jobs.Jobs(context.Background(), store.Filter{State: state, Limit: liveRead})
 	if err != nil {
 		t.Fatalf("holdfasttest: %v", err)
 	}

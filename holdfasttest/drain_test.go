@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/holdfasttest"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/schedule"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -101,4 +104,64 @@ func TestARefusedHandlerEndsADrain(t *testing.T) {
 	if !strings.Contains(message, "its handler is nil") {
 		t.Errorf("message: %s", message)
 	}
+}
+
+// A countingStore counts the runs of a frequent duty.
+type countingStore struct {
+	*holdfasttest.Store
+	promotes atomic.Int64
+}
+
+func (s *countingStore) Promote(ctx context.Context, limit int) (int, error) {
+	s.promotes.Add(1)
+	return s.Store.Promote(ctx, limit)
+}
+
+// Virtual time costs CPU only where something runs, so duties rest while nothing is due, and everything that is due is done in time all the same.
+func TestDrainRestsWhileNothingIsDue(t *testing.T) {
+	holdfasttest.Run(t, func(t *testing.T, store *holdfasttest.Store) {
+		jobs, start := &countingStore{Store: store}, time.Now()
+		_, err := ops.New(jobs, ops.Config{}).SetSchedule(t.Context(), schedule.Schedule{Name: "daily", Every: 24 * time.Hour, Draft: holdfast.Draft{Kind: "daily"}}, ops.Actor{Name: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		group, err := jobs.CreateGroup(t.Context(), holdfast.Group{Name: "late", ExpireIn: 31*time.Hour + 7*time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: "stubborn", MaxAttempts: 10}, {Kind: "member", Group: group.ID, Delay: 100 * time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+		var failed, daily []time.Duration
+		stories := holdfasttest.Drain(t, jobs, func(e *engine.Engine) {
+			engine.HandleRaw(e, "stubborn", func(context.Context, *engine.Raw) error {
+				failed = append(failed, time.Since(start))
+				return errors.New("not yet")
+			}, engine.KindOptions{Policy: failure.Policy{Backoff: failure.Fixed(8 * time.Hour)}})
+			engine.HandleRaw(e, "daily", func(context.Context, *engine.Raw) error {
+				daily = append(daily, time.Since(start))
+				return nil
+			})
+		}, func(s *holdfasttest.DrainSetup) { s.Within = 5 * 24 * time.Hour })
+		for i, at := range failed {
+			if late := at - time.Duration(i)*8*time.Hour; late > 10*time.Second {
+				t.Errorf("attempt %d is %v late", i+1, late)
+			}
+		}
+		if len(failed) != 10 || len(daily) < 2 {
+			t.Errorf("%d attempts, %d jobs of the schedule", len(failed), len(daily))
+		}
+		for i, at := range daily {
+			if late := at - time.Duration(i+1)*24*time.Hour; late > 10*time.Second || late < -time.Minute {
+				t.Errorf("job %d of the schedule ran after %v", i+1, at)
+			}
+		}
+		member := stories.Of("member")[0].Job
+		if late := group.ExpireAt.Sub(member.FinishedAt).Abs(); member.State != holdfast.Cancelled || late > time.Minute { // the group expired while the duties rested
+			t.Errorf("the member of the group that expired is %s, %v late", member.State, late)
+		}
+		if n := jobs.promotes.Load(); n > 5000 {
+			t.Errorf("a duty ran %d times in three days", n)
+		}
+	})
 }

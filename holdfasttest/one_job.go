@@ -80,7 +80,7 @@ func (o *oneJob) attempt() *Attempt {
 	defer o.mu.Unlock()
 	s := o.settlement
 	a := &Attempt{
-		State: s.To, Failure: s.Failure, Charge: s.Charge, Delay: s.Delay, Why: s.Why, Took: s.Took, Result: s.Result,
+		State: s.To, Failure: s.Failure, Charge: s.Charge, Delay: s.Delay, Why: s.Why, Took: s.Took, Result: s.Result, Enqueued: s.Enqueue,
 		Checkpoint: o.checkpoint, Progress: o.progress, CompletedIn: o.completedIn,
 	}
 	switch {

@@ -43,6 +43,7 @@ type Attempt struct {
 	Why     string            // the reason of the decision, as in the story of the job
 	Took    time.Duration
 
+	Enqueued   []holdfast.Draft    // what it passed to Job.Enqueue, if the job is complete
 	Result     json.RawMessage     // what the handler passed to Job.Result, if the job is complete
 	Checkpoint json.RawMessage     // what it saved last with Job.Checkpoint; nil: nothing
 	Progress   []holdfast.Progress // what it reported with Job.Progress

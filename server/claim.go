@@ -116,6 +116,12 @@ func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out ap
 		settlements[i] = store.Settlement(in.Body.Settlements[i])
 		if in.Letter {
 			settlements[i].Result = api.Unmark(settlements[i].Result)
+			for n := range settlements[i].Enqueue {
+				settlements[i].Enqueue[n].Args = api.Unmark(settlements[i].Enqueue[n].Args)
+			}
+		}
+		if err := c.mayEnqueue(settlements[i].Enqueue); err != nil {
+			return out, err
 		}
 	}
 	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *store.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)

@@ -32,6 +32,9 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 	var of []int // index of the outcome of each report
 	for i := range outcomes {
 		o, err := outcomeOf(&outcomes[i])
+		if err == nil {
+			err = c.mayEnqueue(o.Enqueue)
+		}
 		var held cachedLease
 		if err == nil {
 			held, err = s.held(ctx, &outcomes[i])
@@ -88,12 +91,15 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	if o.Outcome != api.OutcomeComplete && len(o.Result) > 0 {
 		return seen, invalid("a result with outcome %q: only complete jobs have a result", o.Outcome)
 	}
+	if o.Outcome != api.OutcomeComplete && len(o.Enqueue) > 0 {
+		return seen, invalid("jobs to enqueue with outcome %q: only complete jobs enqueue others", o.Outcome)
+	}
 	if o.Took < 0 || o.Took > check.MaxDelay {
 		return seen, invalid("took is %v: give a duration between 0 and 100 years", o.Took)
 	}
 	switch o.Outcome {
 	case api.OutcomeComplete:
-		seen.Result = o.Result
+		seen.Result, seen.Enqueue = o.Result, o.Enqueue
 		if len(o.Result) > check.MaxArgs {
 			err = invalid("the result has %d bytes, the maximum is %d: store the data elsewhere and return a reference", len(o.Result), check.MaxArgs)
 		}

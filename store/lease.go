@@ -99,6 +99,12 @@ type Settlement struct {
 	// applied now: while the lease is held, the answer is ErrConflict. If that transaction has not ended, the answer waits for it.
 	Confirm bool
 
+	// Enqueue, with Complete, lists jobs to enqueue in the transaction that completes the job: they exist if and only if this
+	// settlement is applied, and once. They may be members of the job's own group, even if that is sealed, since it cannot have
+	// settled while the job runs. If a pending cancellation overrules the settlement, they are not enqueued. If one of them is
+	// refused, the settlement is refused with ErrInvalid. At most 1000, with at most 8 MiB of arguments.
+	Enqueue []holdfast.Draft
+
 	Took    time.Duration     // run time of the attempt; 0 when it never started
 	Result  json.RawMessage   // only with Complete
 	Failure *holdfast.Failure // required with Failed; allowed with Queued and Cancelled
@@ -170,6 +176,9 @@ func (s *Settlement) Check() error {
 	if s.To != holdfast.Complete && s.Confirm {
 		p.Add("a settlement to %q that asks for a confirmation: only completing a job in a transaction can be confirmed", s.To)
 	}
+	if len(s.Enqueue) > 0 {
+		s.checkEnqueue(&p)
+	}
 	if s.To == holdfast.Complete && s.Failure != nil {
 		p.Add("a failure with a complete job: settle it as failed or queued")
 	}
@@ -212,4 +221,29 @@ func (s *Settlement) Check() error {
 		p.Add("the result is not valid JSON")
 	}
 	return p.Err(invalid)
+}
+
+// checkEnqueue checks the drafts of a settlement, without changing them.
+func (s *Settlement) checkEnqueue(p *check.Problems) {
+	if s.To != holdfast.Complete {
+		p.Add("jobs to enqueue with %q: only a complete job enqueues others", s.To)
+	}
+	if s.Confirm {
+		p.Add("jobs to enqueue with a settlement that asks for a confirmation: leave them out")
+	}
+	if len(s.Enqueue) > check.MaxThen {
+		p.Add("%d jobs to enqueue: the limit is %d; enqueue one job that enqueues the others", len(s.Enqueue), check.MaxThen)
+		return
+	}
+	bytes := 0
+	for i := range s.Enqueue {
+		draft := s.Enqueue[i]
+		bytes += len(draft.Args)
+		if err := draft.Prepare(); err != nil {
+			p.Add("job %d of %d to enqueue: %v", i+1, len(s.Enqueue), err)
+		}
+	}
+	if bytes > check.MaxThenBytes {
+		p.Add("jobs to enqueue with %d bytes of arguments: the limit is %d; store the data elsewhere and pass references", bytes, check.MaxThenBytes)
+	}
 }

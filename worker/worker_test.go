@@ -255,7 +255,7 @@ func TestWorkersThatStartTogetherMakeOneSubscription(t *testing.T) {
 	for _, w := range workers {
 		running.Go(func() { placed <- w.Run(ctx) })
 	}
-	for start := time.Now(); len(auditLines(t, workers[0])) < 2 && time.Since(start) < time.Minute; time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); len(auditLines(t, workers[0])) < 2 && time.Since(start) < time.Minute; <-time.After(10 * time.Millisecond) {
 	}
 	stop()
 	running.Wait()

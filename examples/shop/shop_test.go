@@ -24,7 +24,8 @@ import (
 
 // A fakeBank answers with its errors, one for each call, and then charges.
 type fakeBank struct {
-	errors  []error
+	errors  []error // of the next calls, which charge nothing
+	lost    int     // how many answers are lost after the charge
 	charged map[string]int
 }
 
@@ -38,6 +39,10 @@ func (b *fakeBank) Charge(_ context.Context, key string, cents int) error {
 		b.charged = map[string]int{}
 	}
 	b.charged[key] = cents
+	if b.lost > 0 {
+		b.lost--
+		return errors.New("connection reset by peer")
+	}
 	return nil
 }
 
@@ -136,17 +141,23 @@ func TestAnOrderIsShippedAlthoughTheBankWasAway(t *testing.T) {
 	}
 }
 
-func TestAChargeThatRunsTwiceShipsOnce(t *testing.T) {
-	jobs := holdfasttest.Open(t)
-	shop := newShop(t, jobs, &fakeBank{})
-	order, _, err := shop.PlaceOrder(t.Context(), "teapot", 1250)
+func TestAChargeWhoseAnswerWasLostIsRepeatedWithItsKeyAndShipsOnce(t *testing.T) {
+	jobs, bank := holdfasttest.Open(t), &fakeBank{lost: 2}
+	shop := newShop(t, jobs, bank)
+	order, job, err := shop.PlaceOrder(t.Context(), "teapot", 1250)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		holdfasttest.Work(t, shop.charge, Charge{Order: order, Cents: 1250}).RequireComplete(t)
+	fast := chargeOptions
+	fast.Policy.Backoff = failure.Fixed(10 * time.Millisecond)
+	stories := holdfasttest.Drain(t, jobs, func(e *engine.Engine) {
+		engine.Handle(e, shop.charge, fast)
+		engine.Handle(e, shop.ship)
+	})
+	stories.RequireComplete(t)
+	if len(bank.charged) != 1 || bank.charged[job.String()] != 1250 || len(stories.Of("ship")) != 1 || shop.state(t, order) != "shipped" {
+		t.Errorf("state %s, charged %v\n%v", shop.state(t, order), bank.charged, stories)
 	}
-	holdfasttest.RequireEnqueued(t, jobs, Shipment{Order: order})
 }
 
 // TestTheWholeShop runs the application as main does, with a bank that is down at first.

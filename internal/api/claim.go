@@ -97,6 +97,7 @@ type Settlement struct {
 	Version     string            `json:"version,omitempty" doc:"Version of the application."`
 	Queue       string            `json:"queue,omitempty" doc:"Queue of the job, as in its lease. Trends are counted by it."`
 	Confirm     bool              `json:"confirm,omitempty" doc:"With complete: asks whether a transaction of the worker has completed the job, and changes nothing. The answer is conflict while the lease is held."`
+	Enqueue     []holdfast.Draft  `json:"enqueue,omitempty" doc:"With complete: jobs to enqueue in the transaction that completes this one, at most 1000 with 8 MiB of arguments. They may be members of its group, also when that is sealed."`
 	Took        time.Duration     `json:"took,omitempty" doc:"How long the attempt ran."`
 	Result      json.RawMessage   `json:"result,omitempty" doc:"With complete: any JSON value."`
 	Failure     *holdfast.Failure `json:"failure,omitempty" doc:"What went wrong."`

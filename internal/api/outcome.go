@@ -31,6 +31,8 @@ type Outcome struct {
 	Took   time.Duration   `json:"took,omitempty" doc:"How long the attempt ran, such as 1.5s."`
 	Result json.RawMessage `json:"result,omitempty" doc:"With complete: any JSON value up to 1 MiB."`
 
+	Enqueue []holdfast.Draft `json:"enqueue,omitempty" doc:"With complete: jobs to enqueue in the transaction that completes this one, at most 1000 with 8 MiB of arguments. They are enqueued once, however often the outcome is reported. They may be members of its group, also when that is sealed."`
+
 	Code       string            `json:"code,omitempty" doc:"Failure code, such as RATE_LIMITED. When left out, the server classifies by message, http_status and exit_code."`
 	Message    string            `json:"message,omitempty" doc:"What went wrong, in one line. Required when the attempt failed."`
 	Detail     string            `json:"detail,omitempty" doc:"Details for engineers, such as a stack trace or output. Secrets are removed."`

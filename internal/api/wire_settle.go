@@ -43,6 +43,20 @@ func (p *jsonWriter) settlement(s *Settlement) error {
 		p.name("confirm")
 		p.out = append(p.out, "true"...)
 	}
+	if len(s.Enqueue) > 0 {
+		p.name("enqueue")
+		p.out = append(p.out, '[')
+		for i := range s.Enqueue {
+			if i > 0 {
+				p.out = append(p.out, ',')
+			}
+			var err error
+			if p.out, err = AppendDraft(p.out, &s.Enqueue[i], s.Enqueue[i].ID); err != nil {
+				return err
+			}
+		}
+		p.out = append(p.out, ']')
+	}
 	p.duration("took", s.Took)
 	if len(s.Result) > 0 {
 		p.raw("result", s.Result)

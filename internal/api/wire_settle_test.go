@@ -15,7 +15,7 @@ import (
 func fullSettlement() Settlement {
 	return Settlement{
 		Batch: holdfast.NewID(), Job: holdfast.NewID(), Token: 3, To: holdfast.Queued, Delay: time.Second, Charge: store.ChargeFailure, Limit: 5, StartWithin: time.Minute, Version: "v1 \"ü\"", Queue: "mails \"ü\"",
-		Took: 1500 * time.Nanosecond, Result: []byte(`{"a":1}`), Failure: &holdfast.Failure{Code: "C", Category: "input", Message: "m", Context: map[string]string{"a": "b"}}, Why: "so\n", Confirm: true,
+		Took: 1500 * time.Nanosecond, Result: []byte(`{"a":1}`), Failure: &holdfast.Failure{Code: "C", Category: "input", Message: "m", Context: map[string]string{"a": "b"}}, Why: "so\n", Confirm: true, Enqueue: []holdfast.Draft{{ID: holdfast.NewID(), Kind: "next", Queue: "q", Args: []byte(`{"a":1}`)}, {Kind: "next"}},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // exportedNames is how many names each public package may export: types, functions, variables and constants, each counted by itself. Methods and fields belong to
 // their type and do not count. Every name is a promise to users of the library: lower a number when a package shrinks, and raise one only for a name that users need.
 var exportedNames = map[string]int{
-	".":                   47,
+	".":                   53,
 	"client":              5,
 	"apikey":              11,
 	"console":             4,

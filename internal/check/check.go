@@ -18,6 +18,8 @@ const (
 	MaxKey        = 255     // bytes of an owner, a tag, a unique key or an idempotency key
 	MaxTags       = 32
 	MaxAfter      = 1000     // jobs that one job waits for
+	MaxThen       = 1000     // jobs that a job enqueues when it completes
+	MaxThenBytes  = 8 << 20  // bytes of their arguments
 	MaxReason     = 1000     // bytes of the reason of an intervention
 	MaxCheckpoint = 64 << 10 // bytes of a checkpoint
 	MaxDelay      = 100 * 365 * 24 * time.Hour

@@ -171,7 +171,8 @@ func appendLicences(text *strings.Builder, name, dir string) error {
 			return err
 		}
 		found = true
-		fmt.Fprintf(text, "%s\n%s: %s\n%[1]s\n\n%s\n\n", strings.Repeat("=", 80), name, e.Name(), strings.TrimSpace(string(content)))
+		line := strings.Repeat("=", 80)
+		fmt.Fprintf(text, "%s\n%s: %s\n%s\n\n%s\n\n", line, name, e.Name(), line, strings.TrimSpace(string(content)))
 	}
 	if !found {
 		return fmt.Errorf("%s has no licence file in %s: find its terms before you release it", name, dir)

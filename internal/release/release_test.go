@@ -133,6 +133,9 @@ func expectProgram(t *testing.T, archive, name string) {
 		if strings.HasPrefix(f.name, name+"/holdfast") {
 			ok(t, os.WriteFile(program, f.data, f.mode))
 		}
+		if strings.HasSuffix(f.name, "DEPENDENCIES.txt") && !bytes.Contains(f.data, []byte("Redistribution and use in source and binary forms")) {
+			t.Errorf("the archive has no text of the licence of Go:\n%s", f.data)
+		}
 	}
 	out, err := exec.CommandContext(t.Context(), program).CombinedOutput()
 	ok(t, err)

@@ -54,7 +54,7 @@ func PostgresWith(t testing.TB, url string, cfg postgres.Config) *storetest.Subj
 	return &storetest.Subject{
 		Store: db, Reopen: d.open, Corrupt: d.corrupt, Begin: d.begin,
 		Advance: func(by time.Duration) {
-			d.run(fmt.Sprintf("UPDATE fixed_clock SET at = at + interval '%d microseconds'", by.Microseconds()))
+			d.run(fmt.Sprintf("UPDATE fixed_clock SET at = at + (%d) * interval '1 microsecond'", by.Microseconds()))
 		},
 		Wipe: func() { d.run(d.wipe) },
 	}

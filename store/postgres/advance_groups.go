@@ -233,11 +233,7 @@ func (c *advanceStep) releaseWaiters(ctx context.Context) error {
 			c.started = append(c.started, one.job)
 		} else {
 			job.id(one.job)
-			if f.Cause.ID.IsZero() {
-				because.null()
-			} else {
-				because.id(f.Cause.ID)
-			}
+			because.idOrNull(f.Cause.ID)
 			skip.bool(f.Skipped)
 			reason.quote(f.Reason())
 			token.int(one.token)

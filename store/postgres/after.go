@@ -16,11 +16,11 @@ const afterMax = 20_000
 // entry has a step name or waits for others, the lock also keeps other transactions from adding members, so that what was checked stays true.
 // Groups with entries that wait for other members are flagged for AdvanceGroups: these members may have ended already, or may end before the new rows are
 // visible.
-func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error {
+func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry, own holdfast.ID) error {
 	var groups, flagged []holdfast.ID
 	how := "share_lock_groups"
 	for i := range fresh {
-		if e := &fresh[i]; e.Step != "" || len(e.edges) > 0 {
+		if e := &fresh[i]; e.Step != "" || len(e.edges) > 0 || !own.IsZero() {
 			how = "lock_groups"
 		}
 		if e := &fresh[i]; !e.Group.IsZero() && !slices.Contains(groups, e.Group) {
@@ -33,7 +33,7 @@ func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error 
 	if len(groups) == 0 {
 		return nil
 	}
-	if err := s.lockOpenGroups(ctx, q, how, groups); err != nil {
+	if err := s.lockOpenGroups(ctx, q, how, groups, own); err != nil {
 		return err
 	}
 	if err := s.checkSteps(ctx, q, fresh); err != nil || len(flagged) == 0 {
@@ -45,8 +45,8 @@ func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error 
 	return q.exec(ctx, s.sql["flag_groups"], ids(flagged))
 }
 
-// lockOpenGroups locks groups, and returns an error if one does not exist or is sealed.
-func (s *Store) lockOpenGroups(ctx context.Context, q session, how string, groups []holdfast.ID) error {
+// lockOpenGroups locks groups, and returns an error if one does not exist, or is sealed and is not the caller's own.
+func (s *Store) lockOpenGroups(ctx context.Context, q session, how string, groups []holdfast.ID, own holdfast.ID) error {
 	sealed := map[holdfast.ID]bool{}
 	err := q.query(ctx, s.sql[how], []any{ids(groups)}, func(scan func(...any) error) error {
 		var text string
@@ -64,7 +64,7 @@ func (s *Store) lockOpenGroups(ctx context.Context, q session, how string, group
 	for _, id := range groups {
 		if done, there := sealed[id]; !there {
 			return rule.NoGroup(id)
-		} else if done {
+		} else if done && id != own {
 			return rule.Sealed(id)
 		}
 	}

@@ -33,8 +33,15 @@ func (c *column) add(word string) {
 	c.text = append(c.text, word...)
 }
 
-func (c *column) null()                  { c.add("NULL") }
-func (c *column) id(id holdfast.ID)      { c.add(id.String()) }
+func (c *column) null()             { c.add("NULL") }
+func (c *column) id(id holdfast.ID) { c.add(id.String()) }
+func (c *column) idOrNull(id holdfast.ID) {
+	if id.IsZero() {
+		c.null()
+	} else {
+		c.id(id)
+	}
+}
 func (c *column) bool(b bool)            { c.add(strconv.FormatBool(b)) }
 func (c *column) int(n int)              { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
 func (c *column) float(f float64)        { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }

@@ -72,15 +72,15 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 				return errAlreadyCommitted
 			}
 		}
-		return a.write(ctx, tx.Conn())
+		return a.write(ctx, tx.Conn(), holdfast.ID{})
 	})
 	return receipts, fresh, err
 }
 
 // writeEntries writes entries that were admitted: it checks and locks their groups, inserts them, with COPY if there are many and a connection is
-// given, and records what they wait for.
-func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
-	if err := s.joinGroups(ctx, q, fresh); err != nil {
+// given, and records what they wait for. If own is given, that group takes them although it is sealed: a member of it adds them.
+func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry, own holdfast.ID) error {
+	if err := s.joinGroups(ctx, q, fresh, own); err != nil {
 		return err
 	}
 	if len(fresh) >= copyThreshold && conn != nil {
@@ -98,9 +98,10 @@ func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fre
 	return s.writeAfter(ctx, q, fresh)
 }
 
-// write writes the entries that were admitted, and then what other entries of the call replace in them.
-func (a *admission) write(ctx context.Context, conn *pgx.Conn) error {
-	if err := a.s.writeEntries(ctx, a.q, conn, a.fresh); err != nil {
+// write writes the entries that were admitted, and then what other entries of the call replace in them. If own is given, that group takes them although it is
+// sealed.
+func (a *admission) write(ctx context.Context, conn *pgx.Conn, own holdfast.ID) error {
+	if err := a.s.writeEntries(ctx, a.q, conn, a.fresh, own); err != nil {
 		return err
 	}
 	return a.replaceFresh(ctx)
@@ -359,5 +360,5 @@ func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]
 	if err != nil || len(a.fresh) == 0 {
 		return nil, err
 	}
-	return a.fresh, a.write(ctx, p.conn)
+	return a.fresh, a.write(ctx, p.conn, holdfast.ID{})
 }

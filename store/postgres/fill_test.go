@@ -43,6 +43,7 @@ var fillings = map[string]string{
 	"group": `(id, owner, parent, expire_at, created_at, sealed_at, state, attend)
 		SELECT id(n), 'owner-' || n % 1000, CASE WHEN n % 10 > 0 THEN id(n / 10) END, CASE WHEN n % 5 = 0 THEN now() + (n - 100) * interval '1 minute' END, now(), now(), 'processing', n % 1000 = 0
 		  FROM generate_series(1, 100000) n`,
+	"step":  `(group_id, name, job) SELECT id(n % 1000), 'step-' || n, id(n) FROM generate_series(1, 100000) n`,
 	"after": `(upstream, job, regardless) SELECT id(n), id(n + 1), n % 3 = 0 FROM generate_series(1, 100000) n`,
 	"outbox": `(first, events, name, at, jobs, tokens)
 		SELECT CASE WHEN n < 99000 THEN n END, 1, 'complete', now() - interval '1 hour', ARRAY[id(n)], ARRAY[1] FROM generate_series(1, 100000) n`,

@@ -63,7 +63,7 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 	var parent, expireAt, expireIn, then any
 	if !g.Parent.IsZero() {
 		parent = g.Parent.String()
-		if err := s.lockOpenGroups(ctx, q, "share_lock_groups", []holdfast.ID{g.Parent}); err != nil {
+		if err := s.lockOpenGroups(ctx, q, "share_lock_groups", []holdfast.ID{g.Parent}, holdfast.ID{}); err != nil {
 			return holdfast.Group{}, err
 		}
 	}

@@ -115,18 +115,22 @@ func (g txStore) write(ctx context.Context, q session, entries []entry) (receipt
 	if err != nil {
 		return nil, entries, err
 	}
-	if err := a.write(ctx, nil); err != nil {
+	if err := a.write(ctx, nil, holdfast.ID{}); err != nil {
 		return nil, a.fresh, err
 	}
 	changed := a.changed()
 	g.s.planner.noteCallerTx(changed)
-	// The notification is part of the caller's transaction, because the jobs become visible with its commit.
-	for _, queue := range queuesOf(changed) {
+	return a.receipts, a.fresh, g.notify(ctx, q, changed)
+}
+
+// notify wakes workers of new jobs. The notification is part of the caller's transaction, because the jobs become visible with its commit.
+func (g txStore) notify(ctx context.Context, q session, fresh []entry) error {
+	for _, queue := range queuesOf(fresh) {
 		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
-			return nil, a.fresh, err
+			return err
 		}
 	}
-	return a.receipts, a.fresh, nil
+	return nil
 }
 
 // queuesOf returns the queues in which entries are claimable at once.

@@ -115,7 +115,7 @@ var plans = storetest.Plans{
 		"return_to_waiting": "job(id)",
 		"group_add":         "", "after_add": "", "step_add": "", "events_add": "", "after_cancel_note": "",
 		"add_group_listener": "",
-		"share_lock_groups":  "group(id)", "lock_groups": "group(id)", "flag_groups": "group(id)", "group_seal": "group(id)", "lock_group": "group(id)",
+		"share_lock_groups":  "group(id)", "lock_groups": "group(id)", "flag_groups": "group(id)", "raise_group_cursor": "group(id) sorted", "find_group_of_job": "job(id)", "group_seal": "group(id)", "lock_group": "group(id)",
 		"group_owner": "group(id)", "group_end": "group(id)", "group_reopen": "group(id)", "save_group_check": "group(id)", "group_settle": "group(id)",
 		"flag_parent_group": "group(id)", "lock_touched_groups": "group(id)", "count_touched_groups": "group(id)",
 		"find_steps":           "step(group_id,name)",
@@ -214,7 +214,7 @@ var plans = storetest.Plans{
 func runsUnconfigured(name string) bool {
 	return strings.HasPrefix(name, "inspect_") || slices.Contains(strings.Fields(`configure_planner configure_planner_inspect now notify check_missed_wakes read_durability lane_make lane_find
 		upsert_worker delete_worker declare_kinds edit_lane enqueue enqueue_plain count_committed find_jobs idempotency_take idempotency_find idempotency_bind unique_take unique_find
-		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member find_steps step_add after_add check_feed read_database_size`), name)
+		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member find_steps step_add raise_group_cursor find_group_of_job after_add check_feed read_database_size`), name)
 }
 
 // settingsOf returns the settings of a statement that runs without those of configure_planner. The generic plan is checked.

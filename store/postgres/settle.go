@@ -22,7 +22,34 @@ import (
 //
 // Settle is safe to repeat. A settlement that was already applied, in this call or an earlier one, gets the same answer again. Any other settlement
 // without a lease gets ErrLeaseLost, and is kept as a late settlement.
+//
+// Jobs that settlements enqueue are written in the same transaction, after everything else. If one of them is refused, the settlements are applied one by one, so
+// that only its own is refused.
 func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
+	if !rule.HasDrafts(settlements) {
+		return s.settle(ctx, settlements)
+	}
+	answers, err := s.settle(ctx, settlements)
+	if !rule.IsRefusal(err) {
+		return answers, err
+	}
+	answers = make([]error, len(settlements))
+	for i := range settlements {
+		one, err := s.settle(ctx, settlements[i:i+1])
+		switch {
+		case rule.IsRefusal(err):
+			answers[i] = rule.RefusedDrafts(settlements[i].Job, err)
+		case err != nil:
+			return nil, err
+		default:
+			answers[i] = one[0]
+		}
+	}
+	return answers, nil
+}
+
+// settle applies settlements in one transaction. A refusal means that a job that one of them enqueues cannot be enqueued, and that nothing was applied.
+func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
 	var batches []holdfast.ID
 	seen := map[holdfast.ID]bool{}
@@ -39,10 +66,15 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 	if len(batches) == 0 {
 		return answers, nil
 	}
+	drafts, err := s.prepareDrafts(ctx, settlements, answers)
+	if err != nil {
+		return nil, err
+	}
 	checked, tolerant := answers, false
 	var to readyPlaces
 	var back []holdfast.ID
-	err := s.withRetries(ctx, "settle", true, func(ctx context.Context) error {
+	var fresh []entry
+	err = s.withRetries(ctx, "settle", true, func(ctx context.Context) error {
 		to, back, answers = readyPlaces{}, nil, slices.Clone(checked)
 		t := &settleCall{s: s, settlements: settlements, answers: answers, tolerant: tolerant}
 		defer t.releaseShard()
@@ -56,8 +88,17 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 				return err
 			}
 			back = t.ready.job
-			return t.write(ctx, &to)
+			if err := t.write(ctx, &to); err != nil || drafts == nil {
+				return err
+			}
+			fresh, err = t.enqueueDrafts(ctx, drafts)
+			return err
 		})
+		if drafts != nil && isDuplicate(err) {
+			if refusal := s.explainDuplicate(ctx, s.work, fresh, err); rule.IsRefusal(refusal) {
+				return refusal
+			}
+		}
 		if !tolerant && isDuplicate(err) {
 			tolerant = true
 			return errAlreadyFinished
@@ -70,6 +111,9 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 	s.ends.Settled(settlements)
 	s.planner.noteJobs(back...)
 	s.announce(&to)
+	if len(fresh) > 0 {
+		s.announceEnqueued(fresh)
+	}
 	return answers, nil
 }
 
@@ -91,6 +135,7 @@ type settleCall struct {
 	cancels map[holdfast.ID]bool
 	unique  map[holdfast.ID]bool // jobs with a unique key; true if the key is kept after success
 	notHeld []int                // settlements whose job is not a member of its batch
+	drafted []int                // settlements that complete their job and enqueue others
 
 	tolerant        bool // use statements that skip existing rows: a job of this call has a finished row already
 	finished        finishedRows
@@ -155,6 +200,9 @@ func (t *settleCall) decide() {
 			t.answers[i] = rule.NotCommitted(n.Job)
 		case ok && at.member.settledTo == "":
 			t.apply(n, at)
+			if len(n.Enqueue) > 0 && !t.cancels[n.Job] {
+				t.drafted = append(t.drafted, i)
+			}
 		case ok && at.member.settledTo == n.To: // a repeat within this call
 		default:
 			t.notHeld = append(t.notHeld, i)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"strconv"
 
 	"zombiezen.com/go/sqlite"
@@ -14,7 +15,8 @@ import (
 type enqueuer struct {
 	executor
 	now     int64
-	lenient bool // a draft whose idempotency key was used is left out, even if the drafts differ
+	member  holdfast.ID // the job with whose settlement the drafts are enqueued; zero: none
+	lenient bool        // a draft whose idempotency key was used is left out, even if the drafts differ
 
 	openGroups map[holdfast.ID]bool        // groups that were found open
 	became     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
@@ -40,7 +42,12 @@ func (e *enqueuer) checkGroup(d *holdfast.Draft) (w waitList, err error) {
 		return w, nil
 	}
 	if !e.openGroups[d.Group] {
-		if err := checkOpen(e, d.Group); err != nil {
+		if err := checkOpen(e, d.Group); err != nil && !e.member.IsZero() && errors.Is(err, holdfast.ErrConflict) {
+			if err := e.joinSealed(d, err); err != nil {
+				return w, err
+			}
+			return e.waitsOf(d)
+		} else if err != nil {
 			return w, err
 		}
 		if e.openGroups == nil {
@@ -48,6 +55,11 @@ func (e *enqueuer) checkGroup(d *holdfast.Draft) (w waitList, err error) {
 		}
 		e.openGroups[d.Group] = true
 	}
+	return e.waitsOf(d)
+}
+
+// waitsOf returns what a draft waits for, and refuses a step name that is taken.
+func (e *enqueuer) waitsOf(d *holdfast.Draft) (w waitList, err error) {
 	if d.Step != "" {
 		if taken, found, err := e.step(d.Group, d.Step); err != nil {
 			return w, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/dutypace"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -18,7 +19,8 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	if err := ctx.Err(); err != nil {
 		return store.Wake{}, err
 	}
-	w, wake := s.waker.register(queues)
+	every, _ := dutypace.From(ctx)(checkInterval)
+	w, wake := s.waker.register(queues, every > checkInterval)
 	if w == nil {
 		return wake, nil
 	}
@@ -52,6 +54,7 @@ type wakeup struct {
 // A waiter is one call of Await.
 type waiter struct {
 	queues []string
+	local  bool // it does not ask for checks for work of others
 	wake   chan store.Wake
 }
 
@@ -75,11 +78,11 @@ func newWaker() *waker {
 
 func (b *waker) close() { close(b.closed) }
 
-// hasWaiters reports whether an Await is in progress.
+// hasWaiters reports whether an Await is in progress that asks for checks for work of others.
 func (b *waker) hasWaiters() bool { return b.waiting.Load() > 0 }
 
 // register adds a waiter for the queues. If a wake-up for them is pending, register returns it and no waiter.
-func (b *waker) register(queues []string) (*waiter, store.Wake) {
+func (b *waker) register(queues []string, local bool) (*waiter, store.Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wake := store.Wake{Cancel: b.pendingCancel}
@@ -95,9 +98,9 @@ func (b *waker) register(queues []string) (*waiter, store.Wake) {
 	if wake.Work || wake.Cancel {
 		return nil, wake
 	}
-	w := &waiter{queues: queues, wake: make(chan store.Wake, 1)}
+	w := &waiter{queues, local, make(chan store.Wake, 1)}
 	b.waiters[w] = struct{}{}
-	if b.waiting.Add(1) == 1 {
+	if !local && b.waiting.Add(1) == 1 {
 		b.onFirstWaiter()
 	}
 	return w, store.Wake{}
@@ -108,7 +111,9 @@ func (b *waker) unregister(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiters, w)
-	b.waiting.Add(-1)
+	if !w.local {
+		b.waiting.Add(-1)
+	}
 }
 
 // round returns how many wake-ups there were.

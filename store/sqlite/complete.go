@@ -19,6 +19,12 @@ func (b *txStore) Complete(ctx context.Context, settlements []store.Settlement) 
 				continue
 			}
 			c := &completion{callerTx: to, Settlement: &settlements[i], now: b.store.now().UnixMicro(), end: holdfast.Complete}
+			if len(c.Enqueue) > 0 {
+				if answers[i], err = b.completeWithDrafts(ctx, c); err != nil {
+					return err
+				}
+				continue
+			}
 			if answers[i], err = c.apply(); err != nil {
 				return err
 			}
@@ -29,6 +35,25 @@ func (b *txStore) Complete(ctx context.Context, settlements []store.Settlement) 
 		return nil, err
 	}
 	return answers, nil
+}
+
+// completeWithDrafts completes one job and enqueues the jobs of its settlement, in a savepoint: if one of them is refused, nothing is changed.
+func (b *txStore) completeWithDrafts(ctx context.Context, c *completion) (answer, err error) {
+	drafts, refusal := prepareAll(c.Enqueue, rule.Drafts)
+	if refusal != nil {
+		return rule.RefusedDrafts(c.Job, refusal), nil
+	}
+	err = b.inSavepoint(ctx, func(to *callerTx) (err error) {
+		if answer, err = c.apply(); err != nil || answer != nil || c.member == nil || c.end != holdfast.Complete {
+			return err
+		}
+		_, err = (&enqueuer{executor: to, now: c.now, member: c.Job}).enqueue(drafts)
+		return err
+	})
+	if rule.IsRefusal(err) {
+		return rule.RefusedDrafts(c.Job, err), nil
+	}
+	return answer, err
 }
 
 // A completion is one settlement in the application's transaction. It writes what a settler writes when a job is complete,

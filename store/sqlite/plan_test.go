@@ -139,6 +139,7 @@ var plans = storetest.Plans{
 		"find_group_state":         "group(id)",
 		"group_seal":               "group(id)",
 		"flag_group":               "group(id)",
+		"raise_group_cursor":       "group(id)",
 		"clear_group_flag":         "group(id)",
 		"save_group_cursor":        "group(id)",
 		"group_find":               "group(id)",

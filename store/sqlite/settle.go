@@ -24,8 +24,12 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 		refused[i] = settlements[i].Check()
 	}
 	answers := make([]error, len(settlements))
+	drafted := rule.HasDrafts(settlements)
+	if drafted {
+		settlements = prepareDrafts(settlements, refused)
+	}
 	err := s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, false) })
-	if violatesConstraint(err) {
+	if violatesConstraint(err) || drafted && rule.IsRefusal(err) {
 		// A row of one settlement violates a constraint. Apply them again, each in its own savepoint, so that only that
 		// settlement is refused.
 		err = s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, true) })
@@ -34,6 +38,9 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 		return nil, err
 	}
 	s.ends.Settled(settlements)
+	if drafted {
+		s.noteDrafts(settlements, answers)
+	}
 	return answers, nil
 }
 
@@ -58,7 +65,9 @@ func settleAll(t *tx, settlements []store.Settlement, refused, answers []error, 
 			}
 			continue
 		}
-		if err := t.inSavepoint(settle); violatesConstraint(err) {
+		if err := t.inSavepoint(settle); rule.IsRefusal(err) {
+			answers[i] = rule.RefusedDrafts(settlements[i].Job, err)
+		} else if violatesConstraint(err) {
 			answers[i] = &holdfast.Error{Err: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
@@ -188,6 +197,9 @@ func (s *settler) finish(x *store.Settlement, l *batch, m *member, to holdfast.S
 	s.emit(string(to), &x.Job, x.Token)
 	if err == nil && s.anyUniques {
 		_, err = s.exec("unique_free", x.Job, to == holdfast.Complete)
+	}
+	if err == nil && len(x.Enqueue) > 0 && to == holdfast.Complete {
+		err = s.enqueueDrafts(x)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,10 +35,11 @@ func (t *tx) inSavepoint(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
+	lanes := maps.Clone(t.newLanes)
 	pages := slices.Clone(t.pages) // act may append to t.pages, but does not change these elements
 	err := act()
 	if err != nil {
-		*t.rowBatches, t.pages = nil, pages
+		*t.rowBatches, t.pages, t.newLanes = nil, pages, lanes
 	}
 	if err != nil && !t.conn.AutocommitEnabled() {
 		if _, undone := t.exec("savepoint_rollback"); undone != nil {

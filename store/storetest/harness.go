@@ -60,7 +60,7 @@ var chapters = []struct {
 	laws []law
 }{
 	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"replace", replaceLaws}, {"claim", claimLaws}, {"run", runLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
-	{"settle", settleLaws}, {"release", releaseLaws}, {"benign", benignLaws}, {"fence", fenceLaws}, {"complete", completeLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
+	{"settle", settleLaws}, {"release", releaseLaws}, {"benign", benignLaws}, {"fence", fenceLaws}, {"complete", completeLaws}, {"settle enqueue", settleEnqueueLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
 	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"refusal", refusalLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
 	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},
 	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"trend", trendLaws}, {"error trend", errorTrendLaws}, {"count", countLaws}, {"await", awaitLaws},

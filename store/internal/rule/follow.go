@@ -107,7 +107,7 @@ func (u *Upstream) skips() bool {
 	return u.On == holdfast.OnFailed || u.On == holdfast.OnCancelled || u.Skipped
 }
 
-// A Follower is the decision about a member that waits for others. It has to go on waiting unless Start or End is set.
+// A Follower is the decision about a member that waits for others. It has to continue waiting unless Start or End is set.
 type Follower struct {
 	Start   bool
 	End     bool     // it never runs

@@ -47,6 +47,27 @@ func CheckCompletion(s *store.Settlement) error {
 	return nil
 }
 
+// RefusedDrafts refuses a settlement because one of the jobs that it enqueues was refused. The lease is still held.
+func RefusedDrafts(job holdfast.ID, refusal error) error {
+	return &holdfast.Error{Err: holdfast.ErrInvalid, Job: job,
+		Message: fmt.Sprintf("job %v was not completed, because a job that it enqueues was refused: %v", job, refusal)}
+}
+
+// IsRefusal reports whether an error says that drafts cannot be enqueued, and not that the store failed.
+func IsRefusal(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrNotFound)
+}
+
+// HasDrafts reports whether any of the settlements enqueues jobs.
+func HasDrafts(settlements []store.Settlement) bool {
+	for i := range settlements {
+		if len(settlements[i].Enqueue) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // KeyHeld refuses to start a new generation of a job while another job has its unique key.
 func KeyHeld(holder, job holdfast.ID) error {
 	return &holdfast.Error{Err: holdfast.ErrConflict, Job: holder,

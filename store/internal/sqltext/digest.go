@@ -43,35 +43,9 @@ func Digest(d holdfast.Draft) [32]byte {
 		w.text("retry within")
 		w.number(int64(d.RetryWithin))
 	}
-	if !d.Group.IsZero() {
-		w.text("group")
-		w.text(string(d.Group[:]))
-	}
-	if len(d.After) > 0 {
-		w.text("after")
-		w.number(int64(len(d.After)))
-		for _, id := range d.After {
-			w.text(string(id[:]))
-		}
-	}
-	if d.AfterAll {
-		w.text("after all")
-	}
+	w.membership(d)
 	if r := d.Replace; r != nil {
 		w.text(fmt.Sprintf("replace %t %d %t", r.Start, int64(r.MaxAge), r.Follow))
-	}
-	if len(d.When) > 0 {
-		w.text("when")
-		w.number(int64(len(d.When)))
-		for _, c := range d.When {
-			w.text(string(c.Job[:]))
-			w.text(c.Step)
-			w.text(string(c.On))
-		}
-	}
-	if d.Step != "" {
-		w.text("step")
-		w.text(d.Step)
 	}
 	return [32]byte(w.Sum(nil))
 }
@@ -99,4 +73,35 @@ func (w digester) instant(t time.Time) {
 	w.number(1)
 	w.number(t.Unix())
 	w.number(int64(t.Nanosecond()))
+}
+
+// membership writes the group of a draft, its place in it, and what it waits for.
+func (w digester) membership(d holdfast.Draft) {
+	if !d.Group.IsZero() {
+		w.text("group")
+		w.text(string(d.Group[:]))
+	}
+	if len(d.After) > 0 {
+		w.text("after")
+		w.number(int64(len(d.After)))
+		for _, id := range d.After {
+			w.text(string(id[:]))
+		}
+	}
+	if d.AfterAll {
+		w.text("after all")
+	}
+	if len(d.When) > 0 {
+		w.text("when")
+		w.number(int64(len(d.When)))
+		for _, c := range d.When {
+			w.text(string(c.Job[:]))
+			w.text(c.Step)
+			w.text(string(c.On))
+		}
+	}
+	if d.Step != "" {
+		w.text("step")
+		w.text(d.Step)
+	}
 }

@@ -22,6 +22,15 @@ SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::u
 -- the shared lock.
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR NO KEY UPDATE
 
+-- name: find_group_of_job
+-- The group of a job, or an empty text.
+SELECT coalesce(group_id::text, '') FROM holdfast_job WHERE id = $1::uuid
+
+-- name: raise_group_cursor
+-- A member of a sealed group has added members to it. The cursor must not have passed one of them. (There is no max of uuids, but an order.)
+UPDATE holdfast_group g SET attend = true, live = CASE WHEN g.live IS NOT NULL THEN greatest(g.live, (SELECT d.id FROM unnest($2::uuid[]) AS d (id) ORDER BY d.id DESC LIMIT 1)) END
+ WHERE g.id = $1::uuid AND g.sealed_at IS NOT NULL AND g.settled_at IS NULL
+
 -- name: flag_groups
 -- Flags groups for AdvanceGroups although no member has just ended.
 UPDATE holdfast_group SET attend = true WHERE id = ANY ($1::uuid[]) AND NOT attend

@@ -11,6 +11,10 @@ SELECT state FROM holdfast_group WHERE id = $1
 -- Seals a group once. attend counts the flags, so an evaluation that began before sees that it has changed.
 UPDATE holdfast_group SET sealed_at = $2, state = 'processing', attend = attend + 1, live = NULL WHERE id = $1 AND sealed_at IS NULL
 
+-- name: raise_group_cursor
+-- A member of a sealed group has added a member to it. The cursor must not have passed the new one.
+UPDATE holdfast_group SET attend = attend + 1, live = CASE WHEN live IS NOT NULL THEN max(live, $2) END WHERE id = $1 AND settled_at IS NULL
+
 -- name: flag_group
 -- Flags a group for evaluation although no member has just ended.
 UPDATE holdfast_group SET attend = attend + 1 WHERE id = $1

@@ -151,7 +151,8 @@ WITH member AS MATERIALIZED (
     ON CONFLICT (step, queue, shard) DO UPDATE SET complete = t.complete + excluded.complete, cancelled = t.cancelled + excluded.cancelled
 )
 SELECT set_config('idle_in_transaction_session_timeout', (1000 * extract(epoch FROM
-           least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true)
+           least(nullif(current_setting('idle_in_transaction_session_timeout')::interval, interval '0'), greatest(interval '1 second', (m.expires_at - m.now) / 4))))::bigint::text, true),
+       NOT EXISTS (SELECT FROM overruled)
   FROM member m
 
 -- name: late_add
