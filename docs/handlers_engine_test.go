@@ -37,6 +37,44 @@ func (s *Shop) charge(ctx context.Context, job *engine.Job[Charge]) error {
 
 // README end
 
+// Site is a job.
+type Site struct{ URL string }
+
+// Kind names the kind.
+func (Site) Kind() string { return "site" }
+
+// Page is a job.
+type Page struct{ URL string }
+
+// Kind names the kind.
+func (Page) Kind() string { return "page" }
+
+func find(_ context.Context, site Site) []string { return []string{site.URL + "/a", site.URL + "/b"} }
+
+// README start enqueue
+func listPages(ctx context.Context, job *engine.Job[Site]) error {
+	for _, url := range find(ctx, job.Args) {
+		page, err := holdfast.NewDraft(Page{URL: url})
+		if err != nil {
+			return err
+		}
+		page.Group = job.Group // also if the group is sealed
+		if err := job.Enqueue(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// README end
+
+func TestAJobEnqueuesThePagesThatItFinds(t *testing.T) {
+	attempt := holdfasttest.Work(t, listPages, Site{URL: "https://example.com"})
+	if len(attempt.Enqueued) != 2 {
+		t.Errorf("the job enqueued %d jobs, want 2", len(attempt.Enqueued))
+	}
+}
+
 // Mail is a job.
 type Mail struct{ To string }
 

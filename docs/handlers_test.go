@@ -55,34 +55,6 @@ func Example_uniquePeriod() {
 	_ = receipt
 }
 
-// Index is a job.
-type Index struct{ Document, Version int }
-
-// Kind names the kind.
-func (Index) Kind() string { return "index" }
-
-func TestTheLastDraftOfADocumentWins(t *testing.T) {
-	jobs := holdfasttest.Open(t)
-	first, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 1}, func(d *holdfast.Draft) { d.UniqueKey = "document-7" })
-	must(err)
-	// README start replace
-	byDocument := func(d *holdfast.Draft) { d.UniqueKey = "document-7" }
-	receipt, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 2}, byDocument, func(d *holdfast.Draft) { d.Replace = &holdfast.Replace{} })
-	// README end
-	must(err)
-	// README start debounce
-	debounced, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 3}, byDocument, holdfast.Debounce(5*time.Second, time.Minute))
-	// README end
-	must(err)
-	if !receipt.Replaced || !debounced.Replaced || receipt.ID != first.ID || debounced.ID != first.ID {
-		t.Errorf("the receipts are %+v, %+v and %+v, want one job that is replaced twice", first, receipt, debounced)
-	}
-	job, err := jobs.Job(ctx, first.ID)
-	if err != nil || string(job.Args) != `{"Document":7,"Version":3}` {
-		t.Errorf("the job has the arguments %s (%v), want version 3", job.Args, err)
-	}
-}
-
 func TestAReportContinuesFromItsCheckpoint(t *testing.T) {
 	// README start setup
 	attempt := holdfasttest.Work(t, writeReport, Report{Pages: 3}, func(s *holdfasttest.Setup) {
@@ -121,43 +93,31 @@ func TestARequestEnqueuesAChargeInItsTransaction(t *testing.T) {
 	}
 }
 
-// Site is a job.
-type Site struct{ URL string }
+// Index is a job.
+type Index struct{ Document, Version int }
 
 // Kind names the kind.
-func (Site) Kind() string { return "site" }
+func (Index) Kind() string { return "index" }
 
-// Page is a job.
-type Page struct{ URL string }
-
-// Kind names the kind.
-func (Page) Kind() string { return "page" }
-
-func find(_ context.Context, site Site) []string {
-	return []string{site.URL + "/one", site.URL + "/two"}
-}
-
-// README start pages
-func listPages(ctx context.Context, job *engine.Job[Site]) error {
-	for _, url := range find(ctx, job.Args) {
-		page, err := holdfast.NewDraft(Page{URL: url})
-		if err != nil {
-			return err
-		}
-		page.Group = job.Group // also if the group is sealed
-		if err := job.Enqueue(page); err != nil {
-			return err
-		}
+func TestTheLastDraftOfADocumentWins(t *testing.T) {
+	ctx, jobs := t.Context(), holdfasttest.Open(t)
+	_, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 1}, func(d *holdfast.Draft) { d.UniqueKey = "document-7" })
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-// README end
-
-func TestTheHandlerEnqueuesAJobForEachPage(t *testing.T) {
-	attempt := holdfasttest.Work(t, listPages, Site{URL: "https://example.org"})
-	attempt.RequireComplete(t)
-	if len(attempt.Enqueued) != 2 {
-		t.Errorf("%d jobs, want 2", len(attempt.Enqueued))
+	// README start replace
+	byDocument := func(d *holdfast.Draft) { d.UniqueKey = "document-7" }
+	replace := func(d *holdfast.Draft) { d.Replace = &holdfast.Replace{} }
+	receipt, err := holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 2}, byDocument, replace)
+	// README end
+	if err != nil || !receipt.Replaced {
+		t.Fatal(receipt, err)
 	}
+	// README start debounce
+	receipt, err = holdfast.Enqueue(ctx, jobs, Index{Document: 7, Version: 3}, byDocument, holdfast.Debounce(5*time.Second, time.Minute))
+	// README end
+	if err != nil || !receipt.Replaced {
+		t.Fatal(receipt, err)
+	}
+	holdfasttest.RequireEnqueued(t, jobs, Index{Document: 7, Version: 3})
 }

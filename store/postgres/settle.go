@@ -50,19 +50,7 @@ func (s *Store) Settle(ctx context.Context, settlements []store.Settlement) ([]e
 
 // settle applies settlements in one transaction. A refusal means that a job that one of them enqueues cannot be enqueued, and that nothing was applied.
 func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]error, error) {
-	answers := make([]error, len(settlements))
-	var batches []holdfast.ID
-	seen := map[holdfast.ID]bool{}
-	for i := range settlements {
-		n := &settlements[i]
-		if answers[i] = n.Check(); answers[i] != nil {
-			continue
-		}
-		if !seen[n.Batch] {
-			seen[n.Batch] = true
-			batches = append(batches, n.Batch)
-		}
-	}
+	answers, batches := checkSettlements(settlements)
 	if len(batches) == 0 {
 		return answers, nil
 	}
@@ -115,6 +103,23 @@ func (s *Store) settle(ctx context.Context, settlements []store.Settlement) ([]e
 		s.announceEnqueued(fresh)
 	}
 	return answers, nil
+}
+
+// checkSettlements returns the refusals of settlements that are not valid, and the batches of the others.
+func checkSettlements(settlements []store.Settlement) (answers []error, batches []holdfast.ID) {
+	answers = make([]error, len(settlements))
+	seen := map[holdfast.ID]bool{}
+	for i := range settlements {
+		n := &settlements[i]
+		if answers[i] = n.Check(); answers[i] != nil {
+			continue
+		}
+		if !seen[n.Batch] {
+			seen[n.Batch] = true
+			batches = append(batches, n.Batch)
+		}
+	}
+	return answers, batches
 }
 
 // A heldMember is a member of a locked batch.

@@ -129,6 +129,16 @@ var tour = []step{
 	{"resume-duty", "artifacts", `{"reason": "the database has moved"}`, ""},
 	{"run-duty", "artifacts", `{"reason": "the disk is small"}`, ""},
 
+	{"make-group", "", `{"name": "pages"}`, "pages=id"},
+	{"enqueue", "", `{"kind": "fetch", "queue": "pages", "group": "$pages", "step": "fetch"}`, "fetch=id"},
+	{"enqueue", "", `{"kind": "parse", "queue": "pages", "group": "$pages", "step": "parse", "after": ["$fetch"]}`, "parse=id"},
+	{"claim", "", `{"worker": "w1", "queues": ["pages"]}`, "batch=leases.0.batch"},
+	{"settle", "", `{"settlements": [{"batch": "$batch", "job": "$fetch", "token": 1, "to": "complete", "took": "2s", "result": {"pages": 7}, "queue": "pages"}]}`, ""},
+	{"store-sequence", "", `{"limit": 10}`, ""},
+	{"store-advance-groups", "", `{"limit": 10}`, ""},
+	{"claim", "", `{"worker": "w1", "queues": ["pages"]}`, "batch=leases.0.batch"},
+	{"upstreams", "", `{"batch": "$batch", "job": "$parse", "token": 1}`, ""},
+
 	{"enqueue", "", `{"kind": "letter", "args": {"to": "eve@example.com"}, "queue": "wrong", "max_attempts": 1}`, "eve=id"},
 	{"claim", "", `{"worker": "w1", "queues": ["wrong"]}`, "batch=leases.0.batch"},
 	{"report", "", `{"outcomes": [{"batch": "$batch", "job": "$eve", "token": 1, "outcome": "failed", "message": "no such mailbox", "code": "NOT_FOUND"}]}`, ""},
