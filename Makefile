@@ -74,7 +74,7 @@ soak: postgres programs compiler ## run the tests of `make test` with larger cou
 	@TEST_SOAK=1 $(MAKE) --no-print-directory steps TIMEOUT=90m RACE='$(RACE) ./store/postgres/...' RACING= \
 		MORE="$(foreach version,$(VERSIONS),'PostgreSQL $(version): TEST_SOAK= $(GO) run ./internal/pgtest/with $(version) $(GO) test -timeout 90m ./store/postgres ./store/anystore')"
 
-lint: ## run gofmt, go vet and staticcheck
+lint: ## run gofmt, go vet and staticcheck, and check the commands in docs
 	@unformatted="$$(gofmt -l . )"; if [ -n "$$unformatted" ]; then \
 		echo "these files are not formatted; run 'make format':"; echo "$$unformatted"; exit 1; fi
 	@for module in $(MODULES); do \
@@ -83,6 +83,8 @@ lint: ## run gofmt, go vet and staticcheck
 	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
+# The test cache of the module cmd does not see a change of docs.
+	@$(GO) test -C cmd -count 1 ./holdfast -run TestThePagesShowCommandsThatExist
 
 vulncheck: ## find known vulnerabilities in called code with govulncheck; if its database cannot be reached, print that and continue
 	@for module in $(SHIPPED); do \
