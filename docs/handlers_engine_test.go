@@ -11,7 +11,9 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/holdfasttest"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // The parts of handlers.md about transactions, chunks, slots and results.
@@ -72,6 +74,90 @@ func TestAJobEnqueuesThePagesThatItFinds(t *testing.T) {
 	attempt := holdfasttest.Work(t, listPages, Site{URL: "https://example.com"})
 	if len(attempt.Enqueued) != 2 {
 		t.Errorf("the job enqueued %d jobs, want 2", len(attempt.Enqueued))
+	}
+}
+
+// An Offer is sent, and then waits for an answer.
+type Offer struct {
+	To       string `json:"to"`
+	Accepted bool   `json:"accepted,omitempty"`
+}
+
+// Kind names the kind.
+func (Offer) Kind() string { return "offer" }
+
+func offer(ctx context.Context, job *engine.Job[Offer]) error {
+	var sent bool
+	if _, err := job.Resume(&sent); err != nil {
+		return err
+	}
+	// README start sleep
+	if !sent {
+		if err := job.Checkpoint(ctx, true); err != nil {
+			return err
+		}
+		return failure.Snooze(72 * time.Hour)
+	}
+	// README end
+	job.Result(job.Args.Accepted)
+	return nil
+}
+
+func signal(id holdfast.ID) error {
+	// README start signal
+	_, err := jobs.Edit(ctx, store.Edit{
+		Intervention: store.Intervention{Job: id, Actor: "the web site"},
+		Patch:        []byte(`{"accepted":true}`), Delay: new(time.Duration),
+	})
+	// README end
+	return err
+}
+
+func TestAnOfferSleepsUntilASignal(t *testing.T) {
+	holdfasttest.Run(t, func(t *testing.T, db *holdfasttest.Store) {
+		before := jobs
+		jobs = db
+		defer func() { jobs = before }()
+		receipt, err := holdfast.Enqueue(ctx, db, Offer{To: "ann@example.com"})
+		must(err)
+		began := time.Now()
+		e, err := engine.New(db, engine.Config{Log: slog.New(slog.DiscardHandler)})
+		must(err)
+		engine.Handle(e, offer)
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(running) }()
+		time.Sleep(time.Hour)
+		must(signal(receipt.ID))
+		accepted, err := holdfast.Wait[bool](ctx, db, receipt.ID)
+		if waited := time.Since(began); err != nil || !accepted || waited > 2*time.Hour {
+			t.Errorf("the offer was accepted: %v (%v) after %v, want true within two hours", accepted, err, waited)
+		}
+		stop()
+		must(<-ended)
+	})
+}
+
+func enqueueInOrder(changes []Sync) error {
+	// README start order
+	_, err := holdfast.EnqueueAll(ctx, jobs, changes, func(d *holdfast.Draft) { d.Order = "account-17" })
+	// README end
+	return err
+}
+
+func TestChangesOfAnAccountWaitInLine(t *testing.T) {
+	before := jobs
+	jobs = holdfasttest.Open(t)
+	defer func() { jobs = before }()
+	must(enqueueInOrder([]Sync{{Account: 1}, {Account: 2}}))
+	waiting := 0
+	for _, one := range holdfasttest.AllEnqueued[Sync](t, jobs) {
+		if one.Waiting {
+			waiting++
+		}
+	}
+	if waiting != 1 {
+		t.Errorf("%d jobs wait for others of their line, want 1", waiting)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestEveryRefusalToOpenIsOneLineThatSaysWhatToDo(t *testing.T) {
 		}},
 		"from before the first release": {holdfast.ErrUnavailable, "written by a build from before the first release (schema 4, the oldest that can be upgraded is ", func(t *testing.T) string {
 			path := written(t)
-			run(t, raw(t, path), "UPDATE holdfast_migration SET version = 4")
+			run(t, raw(t, path), "DELETE FROM holdfast_migration WHERE version > 5; UPDATE holdfast_migration SET version = 4")
 			return path
 		}},
 	}
