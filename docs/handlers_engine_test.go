@@ -127,7 +127,7 @@ func TestAnOfferSleepsUntilASignal(t *testing.T) {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- e.Run(running) }()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // in virtual time
 		must(signal(receipt.ID))
 		accepted, err := holdfast.Wait[bool](ctx, db, receipt.ID)
 		if waited := time.Since(began); err != nil || !accepted || waited > 2*time.Hour {
