@@ -74,8 +74,11 @@ func TestTheConsoleIsServedBesideTheAPI(t *testing.T) {
 	if page.status != http.StatusOK || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self'") {
 		t.Error(page.status, page.header)
 	}
-	if api := v.send("GET", "/", "application/json", nil); api.status != http.StatusNotFound || !strings.Contains(api.text, "not_found") {
-		t.Error("the API at the root:", api)
+	if home := v.send("GET", "/", "application/json", nil); home.status != http.StatusSeeOther || home.location() != "/console/" {
+		t.Error("the root for a client that is no browser:", home)
+	}
+	if other := v.send("GET", "/other", "application/json", nil); other.status != http.StatusNotFound || !strings.Contains(other.text, "not_found") {
+		t.Error("a path that nothing serves:", other)
 	}
 	if api := v.send("GET", "/v1/jobs", "*/*", nil); api.status != http.StatusOK || !strings.Contains(api.text, `"jobs"`) {
 		t.Error("the API:", api)
@@ -103,7 +106,10 @@ func TestTheConsoleCanBeReadOnlyOrOff(t *testing.T) {
 	p.stop(t)
 	p = startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--console", "off", "--store", filepath.Join(t.TempDir(), "jobs.db"))
 	v = newVisitor(t, p)
-	for _, path := range []string{"/", "/console/", "/console/overview"} {
+	if home := v.get("/"); home.status != http.StatusOK || !strings.Contains(home.text, "/v1/openapi.json") {
+		t.Errorf("/, although the console is off: %d %s", home.status, home.text)
+	}
+	for _, path := range []string{"/console/", "/console/overview"} {
 		if page := v.get(path); page.status != http.StatusNotFound {
 			t.Errorf("%s, although it is off: %d", path, page.status)
 		}
