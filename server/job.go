@@ -75,7 +75,7 @@ func historyFor(c Caller, h store.History) store.History {
 
 // plainReasons are the names of reasons that a job's owner may read in full. All others are holds, which contain names and reasons of operators.
 var plainReasons = []string{"scheduled", "retry", "throttled", "released", "jobs ahead", "no worker", "unknown kind", "slots busy", "expiring", "next", "processing", "claimed", "lease expired",
-	"cancelling", "complete", "failed", "benign", "discarded", "cancelled", "damaged", "members", "upstream", "skipped", "purged"}
+	"cancelling", "complete", "failed", "benign", "discarded", "cancelled", "damaged", "members", "line", "upstream", "skipped", "purged"}
 
 // withoutOperators are reasons as a key that is bound to an owner gets them: what holds a job and until when, but not who holds it or why.
 func withoutOperators(reasons []ops.Reason) []ops.Reason {

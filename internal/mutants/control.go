@@ -46,7 +46,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "engine-claims-all-kinds", Breaks: "a worker claims only kinds it handles",
-		Patches: []Patch{{"engine/claim.go", "Kinds: c.registry.names, ", ""}},
+		Patches: []Patch{{"engine/claim.go", "Kinds: size.kinds, ", ""}},
 		Test:    []string{"-run", "TestAnEngineClaimsOnlyKindsItHandles", "./engine"},
 	},
 	{

@@ -15,8 +15,8 @@ var feedMutants = []Mutant{
 	{
 		Name: "outcome-by-counter", Breaks: "a group's outcome is a function of its members; a counter would keep failures that were fixed since (sidekiq#6852, good_job#1450)",
 		Patches: []Patch{{"store/internal/sqltext/group.sqlite.sql",
-			"SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f",
-			"SELECT count(*), coalesce(sum(f.state = 'complete' AND NOT EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f"}},
+			"SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled' AND NOT f.benign), 0),\n       coalesce(sum(f.state = 'cancelled' AND f.benign), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f",
+			"SELECT count(*), coalesce(sum(f.state = 'complete' AND NOT EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(f.state = 'cancelled' AND NOT f.benign), 0),\n       coalesce(sum(f.state = 'cancelled' AND f.benign), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f"}},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/generation", "./store/sqlite"},
 	},
 	{

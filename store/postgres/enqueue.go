@@ -31,7 +31,7 @@ func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "
 func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() || e.Order != "" }
 
 // waits reports whether the job is inserted as one that waits for others: members of its group, or those before it in its line, of which there may be none.
-func (e *entry) waits() bool { return len(e.After) > 0 || e.Order != "" }
+func (e *entry) waits() bool { return len(e.edges) > 0 || e.Order != "" }
 
 // Enqueue stores the drafts, all or none. Small calls whose drafts have neither keys nor groups and that arrive at the same time share one commit
 // (see coalescer); calls of copyThreshold drafts and more use COPY.
