@@ -136,8 +136,14 @@ func (m *model) advanceGroups() {
 	}
 }
 
-// releaseWaiters releases or cancels members whose wait is over.
-func (m *model) releaseWaiters() (did bool) {
+// releaseWaiters releases or cancels members whose wait is over. A decision can depend on the order in which members are decided, and a store may choose any order. So
+// the members for which the cause that the store names is known are decided first.
+func (m *model) releaseWaiters() bool {
+	return m.decideWaiters(true) || m.decideWaiters(false)
+}
+
+// decideWaiters decides about members that wait. If asNamed is set, it only cancels those for which the cause that the store names is known.
+func (m *model) decideWaiters(asNamed bool) (did bool) {
 	for _, r := range m.jobs {
 		if r.place != waiting || r.Order != "" {
 			continue
@@ -145,11 +151,12 @@ func (m *model) releaseWaiters() (did bool) {
 		live, bad := m.upstream(r)
 		switch {
 		case len(bad) > 0:
-			m.cancelByStore(r, loose) // a store may name any of those that did not end as they must, or the end of the group
-			cause := bad[0]
-			if at := slices.IndexFunc(bad, func(c holdfast.Condition) bool { return c.Job == m.storeCauses[r.ID] }); at >= 0 {
-				cause = bad[at]
+			at := slices.IndexFunc(bad, func(c holdfast.Condition) bool { return c.Job == m.storeCauses[r.ID] })
+			if asNamed && at < 0 {
+				continue
 			}
+			m.cancelByStore(r, loose) // a store may name any of those that did not end as they must, or the end of the group
+			cause := bad[max(0, at)]
 			r.Upstream, r.Skipped = cause.Job, m.skips(cause)
 		case live == 0:
 			r.place = ready
