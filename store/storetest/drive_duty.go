@@ -123,7 +123,8 @@ func (d *driver) cancel(t *rapid.T) {
 func (d *driver) retry(t *rapid.T) {
 	i := d.intervention(t)
 	got, err := d.Store.Retry(d.ctx, i)
-	if r := d.m.jobs[i.Job]; r != nil && r.aside && err == nil {
+	// Only a job that was set aside is retried although it is due, or refused because it has expired.
+	if r := d.m.jobs[i.Job]; r != nil && r.aside && (err == nil || err.Error() == refuseJob(r.ID, textExpired).Error()) {
 		r.place = later // it was certainly set aside
 	}
 	want, wantErr := d.m.retry(i)
