@@ -5,7 +5,6 @@ package manifest
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 )
 
 // Limits of a manifest.
@@ -22,10 +23,11 @@ const (
 	MaxBytes     = 256 << 20 // bytes of a manifest
 	MaxProblems  = 1000      // that an answer names
 	maxURL       = 8 << 10
-	maxKey       = 512
+	maxKey       = 150
 	maxHeaders   = 32
 	maxHeader    = 4 << 10
 	maxName      = 200
+	maxMeta      = 1 << 10
 	maxRetries   = 100
 )
 
@@ -40,17 +42,20 @@ type Resource struct {
 	Size   *int64 `json:"size,omitempty"`
 	Type   string `json:"type,omitempty"` // media type, such as image/png; image/* for any of a kind
 
-	Proxy   string          `json:"proxy,omitempty"`   // name of a proxy pool; that of the settings when empty
-	Handler string          `json:"handler,omitempty"` // checks or changes the content between download and upload
-	Options json.RawMessage `json:"options,omitempty"` // of the handler
+	Proxy   string            `json:"proxy,omitempty"`   // name of a proxy pool; no proxy when empty
+	Region  string            `json:"region,omitempty"`  // of the proxy
+	Handler string            `json:"handler,omitempty"` // inspects the content between download and upload
+	Meta    map[string]string `json:"meta,omitempty"`    // for the handler; stored with the object
+	Replace bool              `json:"replace,omitempty"` // an object with this key and another content is replaced
 }
 
 // Defaults are the fields of a manifest that hold for all its resources.
 type Defaults struct {
-	Name    string          `json:"name,omitempty"` // for people
-	Proxy   string          `json:"proxy,omitempty"`
-	Handler string          `json:"handler,omitempty"`
-	Options json.RawMessage `json:"options,omitempty"`
+	Name    string            `json:"name,omitempty"` // for people
+	Proxy   string            `json:"proxy,omitempty"`
+	Region  string            `json:"region,omitempty"`
+	Handler string            `json:"handler,omitempty"`
+	Meta    map[string]string `json:"meta,omitempty"`
 
 	DownloadRetryLimit int `json:"download_retry_limit,omitempty"` // attempts to download each resource; that of the settings when 0
 	StorageRetryLimit  int `json:"storage_retry_limit,omitempty"`  // attempts to store each resource
@@ -62,17 +67,6 @@ type Manifest struct {
 	Resources []Resource `json:"resources"`
 }
 
-// The codes of problems.
-const (
-	CodeMissing   = "VALIDATION_MISSING_FIELD"
-	CodeField     = "VALIDATION_INVALID_FIELD"
-	CodeURL       = "VALIDATION_INVALID_URL"
-	CodeDuplicate = "VALIDATION_DUPLICATE_KEY"
-	CodeSyntax    = "VALIDATION_SYNTAX"
-	CodeTooMany   = "VALIDATION_TOO_MANY_RESOURCES"
-	CodeTooLarge  = "VALIDATION_TOO_LARGE"
-)
-
 // A Problem is what is wrong with one line.
 type Problem struct {
 	Line    int    `json:"line"` // of NDJSON, or the position of the resource in a JSON document, counted from 1; 0: the manifest as a whole
@@ -83,7 +77,7 @@ type Problem struct {
 
 // A Checker knows which handlers and proxy pools exist. Nil accepts every name.
 type Checker struct {
-	Handler func(name string, options json.RawMessage) error
+	Handler func(name string) error
 	Proxy   func(name string) error
 }
 
@@ -100,7 +94,7 @@ func (p *Problems) add(line int, field, code, format string, args ...any) {
 }
 
 var (
-	keySegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._=+@ -]*$`)
+	keySegment = regexp.MustCompile(`^[a-z0-9_-]([a-z0-9._-]*[a-z0-9_-])?$`)
 	word       = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 	headerName  = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
@@ -125,7 +119,7 @@ func newCollector(to *Manifest, check Checker, problems *Problems) *collector {
 func (c *collector) add(line int, r Resource) {
 	if len(c.to.Resources) >= MaxResources {
 		if !c.over {
-			c.problems.add(line, "", CodeTooMany, "a manifest has at most %d resources: send the rest as another job", MaxResources)
+			c.problems.add(line, "", code.ValidationTooLarge, "a manifest has at most %d resources: send the rest as another job", MaxResources)
 		}
 		c.over = true
 		return
@@ -134,25 +128,26 @@ func (c *collector) add(line int, r Resource) {
 	c.checkKey(line, r.Key)
 	c.checkContent(line, &r)
 	c.checkHeaders(line, r.Headers)
-	c.checkNames(line, r.Proxy, r.Handler, r.Options)
+	c.checkMeta(line, r.Meta)
+	c.checkNames(line, r.Proxy, r.Region, r.Handler)
 	c.to.Resources = append(c.to.Resources, r)
 }
 
 func (c *collector) checkURL(line int, text string) {
 	if text == "" {
-		c.problems.add(line, "url", CodeMissing, "url is missing")
+		c.problems.add(line, "url", code.ValidationMissingField, "url is missing")
 		return
 	}
 	u, err := url.Parse(text)
 	switch {
 	case len(text) > maxURL:
-		c.problems.add(line, "url", CodeURL, "url has %d bytes: the limit is %d", len(text), maxURL)
+		c.problems.add(line, "url", code.ValidationInvalidURL, "url has %d bytes: the limit is %d", len(text), maxURL)
 	case err != nil || !utf8.ValidString(text):
-		c.problems.add(line, "url", CodeURL, "url cannot be parsed")
+		c.problems.add(line, "url", code.ValidationInvalidURL, "url cannot be parsed")
 	case u.Scheme != "http" && u.Scheme != "https":
-		c.problems.add(line, "url", CodeURL, "url must begin with http:// or https://")
+		c.problems.add(line, "url", code.ValidationInvalidURL, "url must begin with http:// or https://")
 	case u.Hostname() == "":
-		c.problems.add(line, "url", CodeURL, "url has no host")
+		c.problems.add(line, "url", code.ValidationInvalidURL, "url has no host")
 	}
 }
 
@@ -165,11 +160,11 @@ func (c *collector) checkKey(line int, key string) {
 		bad = bad || !keySegment.MatchString(segment)
 	}
 	if bad {
-		c.problems.add(line, "key", CodeField, "key must have at most %d bytes: segments of letters, digits and . _ = + @ - or spaces, separated by /, none of which begins with a dot", maxKey)
+		c.problems.add(line, "key", code.ValidationInvalidField, "key must have at most %d bytes: segments of lower-case letters, digits, dots, dashes and underscores, separated by /; no segment begins or ends with a dot", maxKey)
 		return
 	}
 	if first, taken := c.keys[key]; taken {
-		c.problems.add(line, "key", CodeDuplicate, "key %q is that of line %d too: each resource needs its own", key, first)
+		c.problems.add(line, "key", code.ValidationInvalidField, "key %q is that of line %d too: each resource needs its own", key, first)
 		return
 	}
 	c.keys[key] = line
@@ -179,15 +174,15 @@ func (c *collector) checkContent(line int, r *Resource) {
 	if r.SHA256 != "" {
 		r.SHA256 = strings.ToLower(r.SHA256)
 		if sum, err := hex.DecodeString(r.SHA256); err != nil || len(sum) != 32 {
-			c.problems.add(line, "sha256", CodeField, "sha256 must have 64 hexadecimal digits")
+			c.problems.add(line, "sha256", code.ValidationInvalidField, "sha256 must have 64 hexadecimal digits")
 		}
 	}
 	if r.Size != nil && (*r.Size < 0 || *r.Size > 1<<50) {
-		c.problems.add(line, "size", CodeField, "size must be a number of bytes from 0 to %d", int64(1)<<50)
+		c.problems.add(line, "size", code.ValidationInvalidField, "size must be a number of bytes from 0 to %d", int64(1)<<50)
 	}
 	if r.Type != "" {
 		if _, _, err := mime.ParseMediaType(r.Type); err != nil || strings.Count(r.Type, "/") != 1 {
-			c.problems.add(line, "type", CodeField, "type must be a media type such as image/png or image/*")
+			c.problems.add(line, "type", code.ValidationInvalidField, "type must be a media type such as image/png or image/*")
 		}
 	}
 }
@@ -197,30 +192,50 @@ var reserved = map[string]bool{"Host": true, "Content-Length": true, "Transfer-E
 
 func (c *collector) checkHeaders(line int, headers map[string]string) {
 	if len(headers) > maxHeaders {
-		c.problems.add(line, "headers", CodeField, "%d headers: the limit is %d", len(headers), maxHeaders)
+		c.problems.add(line, "headers", code.ValidationInvalidField, "%d headers: the limit is %d", len(headers), maxHeaders)
 	}
 	for name, value := range headers {
 		switch {
 		case !headerName.MatchString(name) || !headerValue.MatchString(value) || len(name)+len(value) > maxHeader:
-			c.problems.add(line, "headers", CodeField, "the header %.80q is not valid", name)
+			c.problems.add(line, "headers", code.ValidationInvalidField, "the header %.80q is not valid", name)
 		case reserved[http.CanonicalHeaderKey(name)]:
-			c.problems.add(line, "headers", CodeField, "the header %s is set by FetchBox: leave it out", name)
+			c.problems.add(line, "headers", code.ValidationInvalidField, "the header %s is set by FetchBox: leave it out", name)
 		}
 	}
 }
 
-func (c *collector) checkNames(line int, proxy, handler string, options json.RawMessage) {
-	if proxy != "" {
-		if err := c.known("proxy\x00"+proxy, func() error { return c.checkProxy(proxy) }); err != nil {
-			c.problems.add(line, "proxy", CodeField, "%v", err)
+func (c *collector) checkMeta(line int, meta map[string]string) {
+	bytes := 0
+	for name, value := range meta {
+		bytes += len(name) + len(value)
+		if !word.MatchString(name) || !headerValue.MatchString(value) {
+			c.problems.add(line, "meta", code.ValidationInvalidField, "%.80q cannot be stored with an object: use a name of letters, digits and _ . -, and a value in one line", name)
 		}
 	}
-	if handler != "" {
-		if err := c.known("handler\x00"+handler+"\x00"+string(options), func() error { return c.checkHandler(handler, options) }); err != nil {
-			c.problems.add(line, "handler", CodeField, "%v", err)
+	if bytes > maxMeta {
+		c.problems.add(line, "meta", code.ValidationInvalidField, "meta has %d bytes: the limit is %d", bytes, maxMeta)
+	}
+}
+
+func (c *collector) checkNames(line int, proxy, region, handler string) {
+	for _, name := range []struct {
+		field, value string
+		check        func(string) error
+	}{{"proxy", proxy, c.check.Proxy}, {"region", region, nil}, {"handler", handler, c.check.Handler}} {
+		if name.value == "" {
+			continue
 		}
-	} else if len(options) > 0 && string(options) != "null" {
-		c.problems.add(line, "options", CodeField, "options without a handler: name the handler")
+		err := c.known(name.field+" "+name.value, func() error {
+			if !word.MatchString(name.value) || name.check == nil {
+				return nil
+			}
+			return name.check(name.value)
+		})
+		if err != nil {
+			c.problems.add(line, name.field, code.ValidationUnknownName, "%v", err)
+		} else if !word.MatchString(name.value) {
+			c.problems.add(line, name.field, code.ValidationInvalidField, "%.80q is not a valid name", name.value)
+		}
 	}
 }
 
@@ -236,51 +251,35 @@ func (c *collector) known(what string, check func() error) error {
 	return err
 }
 
-func (c *collector) checkProxy(name string) error {
-	if !word.MatchString(name) {
-		return fmt.Errorf("%.80q is not the name of a proxy pool", name)
-	}
-	if c.check.Proxy == nil {
-		return nil
-	}
-	return c.check.Proxy(name)
-}
-
-func (c *collector) checkHandler(name string, options json.RawMessage) error {
-	if !word.MatchString(name) {
-		return fmt.Errorf("%.80q is not the name of a handler", name)
-	}
-	if c.check.Handler == nil {
-		return nil
-	}
-	return c.check.Handler(name, options)
-}
-
 // finish checks what concerns the manifest as a whole, and fills the defaults in.
 func (c *collector) finish() {
 	d := &c.to.Defaults
 	if len(d.Name) > maxName || !utf8.ValidString(d.Name) {
-		c.problems.add(0, "name", CodeField, "name must be text of at most %d bytes", maxName)
+		c.problems.add(0, "name", code.ValidationInvalidField, "name must be text of at most %d bytes", maxName)
 	}
 	for field, n := range map[string]int{"download_retry_limit": d.DownloadRetryLimit, "storage_retry_limit": d.StorageRetryLimit} {
 		if n < 0 || n > maxRetries {
-			c.problems.add(0, field, CodeField, "%s must be a number from 1 to %d", field, maxRetries)
+			c.problems.add(0, field, code.ValidationInvalidField, "%s must be a number from 1 to %d", field, maxRetries)
 		}
 	}
-	c.checkNames(0, d.Proxy, d.Handler, d.Options)
+	c.checkMeta(0, d.Meta)
+	c.checkNames(0, d.Proxy, d.Region, d.Handler)
 	if len(c.to.Resources) == 0 && c.problems.Count == 0 {
-		c.problems.add(0, "resources", CodeMissing, "the manifest has no resources")
+		c.problems.add(0, "resources", code.ValidationMissingField, "the manifest has no resources")
 	}
 	for i := range c.to.Resources {
 		r := &c.to.Resources[i]
 		if r.Proxy == "" {
 			r.Proxy = d.Proxy
 		}
+		if r.Region == "" {
+			r.Region = d.Region
+		}
 		if r.Handler == "" {
 			r.Handler = d.Handler
-			if len(r.Options) == 0 {
-				r.Options = d.Options
-			}
+		}
+		if r.Meta == nil {
+			r.Meta = d.Meta
 		}
 	}
 }

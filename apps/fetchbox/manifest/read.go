@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 )
 
 // errTooLong says that the manifest exceeds MaxBytes.
@@ -23,12 +25,12 @@ func ReadJSON(from io.Reader, check Checker) (Manifest, *Problems, error) {
 	if err := c.document(json.NewDecoder(limited)); err != nil {
 		if limited.err != nil && limited.err != io.EOF {
 			if errors.Is(limited.err, errTooLong) {
-				problems.add(0, "", CodeTooLarge, "a manifest has at most %d bytes: send the rest as another job", MaxBytes)
+				problems.add(0, "", code.ValidationTooLarge, "a manifest has at most %d bytes: send the rest as another job", MaxBytes)
 				return to, problems, nil
 			}
 			return to, problems, limited.err
 		}
-		problems.add(0, "", CodeSyntax, "the manifest is no valid JSON: %s", plain(err))
+		problems.add(0, "", code.ValidationInvalidBody, "the manifest is no valid JSON: %s", plain(err))
 		return to, problems, nil
 	}
 	c.finish()
@@ -103,9 +105,9 @@ func (c *collector) line(line int, text []byte) {
 	var r Resource
 	switch {
 	case len(text) > MaxLine:
-		c.problems.add(line, "", CodeTooLarge, "the resource has %d bytes: the limit is %d", len(text), MaxLine)
+		c.problems.add(line, "", code.ValidationTooLarge, "the resource has %d bytes: the limit is %d", len(text), MaxLine)
 	case !isObject(text):
-		c.problems.add(line, "", CodeSyntax, "a resource is a JSON object such as {\"url\": \"https://example.com/a\"}")
+		c.problems.add(line, "", code.ValidationInvalidBody, "a resource is a JSON object such as {\"url\": \"https://example.com/a\"}")
 	case c.strict(line, text, &r):
 		c.add(line, r)
 	}
@@ -123,11 +125,11 @@ func (c *collector) strict(line int, text []byte, into any) bool {
 	field, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	switch {
 	case errors.As(err, &wrong):
-		c.problems.add(line, wrong.Field, CodeField, "%s cannot be a %s", wrong.Field, wrong.Value)
+		c.problems.add(line, wrong.Field, code.ValidationInvalidField, "%s cannot be a %s", wrong.Field, wrong.Value)
 	case unknown:
-		c.problems.add(line, strings.Trim(field, `"`), CodeField, "there is no field %s", field)
+		c.problems.add(line, strings.Trim(field, `"`), code.ValidationInvalidField, "there is no field %s", field)
 	default:
-		c.problems.add(line, "", CodeSyntax, "this is no valid JSON: %s", plain(err))
+		c.problems.add(line, "", code.ValidationInvalidBody, "this is no valid JSON: %s", plain(err))
 	}
 	return false
 }
@@ -142,14 +144,14 @@ func ReadLines(from io.Reader, defaults Defaults, check Checker) (Manifest, *Pro
 	for line := 1; ; line++ {
 		text, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			problems.add(line, "", CodeTooLarge, "the line has more than %d bytes", MaxLine)
+			problems.add(line, "", code.ValidationTooLarge, "the line has more than %d bytes", MaxLine)
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = in.ReadSlice('\n')
 			}
 			text = nil
 		}
 		if errors.Is(err, errTooLong) {
-			problems.add(line, "", CodeTooLarge, "a manifest has at most %d bytes: send the rest as another job", MaxBytes)
+			problems.add(line, "", code.ValidationTooLarge, "a manifest has at most %d bytes: send the rest as another job", MaxBytes)
 			return to, problems, nil
 		}
 		if err != nil && err != io.EOF { //nolint:errorlint // io.EOF itself is the end
