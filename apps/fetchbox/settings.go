@@ -55,6 +55,7 @@ type limits struct {
 	Storage       int           // STORAGE_RETRY_LIMIT
 	Base          time.Duration // RETRY_BASE_DELAY_MS
 	CountNoProxy  bool          // PROXY_EXHAUSTED=attempt
+	Crashes       int           // WORKER_LOST_LIMIT
 	IntakeRetries int           // attempts inside a request; no setting
 }
 
@@ -95,6 +96,7 @@ var settingTable = []setting.Setting[settings]{
 
 	{Name: "WORKER_LEASE_TTL_SEC", Default: "30", Meaning: "Lease duration. A resource whose worker stops renewing is reclaimed after this time. Workers renew after a third of it.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
 	{Name: "WORKER_CONCURRENCY", Default: "16", Meaning: "How many resources a process works on at once.", Set: setting.Number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
+	{Name: "WORKER_LOST_LIMIT", Default: "3", Meaning: "How many workers a resource may lose, as by kill -9 or for lack of memory, before it is given up with SYSTEM_WORKER_LOST.", Set: setting.Number(func(s *settings) *int { return &s.Limits.Crashes }, 1, 100_000)},
 	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "How long a process that is asked to stop waits for its running work. Resources that do not finish return to their queue.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
 	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long the record of a resource, its events and its dead letter are kept (90m, 24h, 7d, forever). Objects are never deleted.", Set: setting.Period(func(s *settings) *time.Duration { return &s.KeepRecord })},
 

@@ -158,10 +158,10 @@ func (s *JobSnapshot) settle() {
 		s.Status = Processing
 	case s.ResourcesComplete == s.Resources:
 		s.Status = Complete
-	case s.ResourcesFailed > 0:
-		s.Status = Partial
-	default:
+	case s.ResourcesCancelled == s.Resources:
 		s.Status = Cancelled
+	default:
+		s.Status = Partial
 	}
 	if s.ResourcesFailed == 0 {
 		s.DeadLetter = 0

@@ -29,7 +29,7 @@ const (
 	Complete   Status = "complete"   // all resources are stored
 	Partial    Status = "partial"    // all have ended, and some failed after retries or were cancelled
 	Failed     Status = "failed"     // all resources failed, or one failed with a code that is never retried
-	Cancelled  Status = "cancelled"  // all that had not ended were cancelled
+	Cancelled  Status = "cancelled"  // all resources were cancelled
 )
 
 // FailureInfo is the last failure of a resource of a job.
