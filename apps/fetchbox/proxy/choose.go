@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -117,17 +118,13 @@ func without(list []*member, name string) (rest []*member) {
 
 // unusable returns why a member cannot be used for a source, and when that may change.
 func (m *member) unusable(host string, now time.Time) (why string, until time.Time) {
-	if m.proxy == nil { // without a proxy there is nothing that could be at fault but the source
-		if at := m.coolHosts[host]; now.Before(at) {
-			return "the source limits the rate of requests", at
-		}
-		return "", until
-	}
 	switch at := m.coolHosts[host]; {
 	case now.Before(m.cool):
 		return m.coolWhy, m.cool
 	case now.Before(at):
 		return "the source limits the rate of requests through this proxy", at
+	case m.proxy == nil: // without a proxy there is nothing that could be at fault but the source
+		return "", until
 	}
 	rules := m.pools.cfg.Breaker
 	m.breaker, _ = rules.Tick(m.breaker, now)
@@ -197,7 +194,8 @@ func (r *Route) Name() string { return r.member.name }
 
 // Outcome says how a use of a proxy ended.
 type Outcome struct {
-	Err error
+	Err      error // nil, or why the download failed
+	Answered bool  // the source answered
 	// Either says that the proxy or the source may have caused Err: a time-out, a lost connection, an answer 5xx. An *Error of this package says that itself.
 	Either bool
 	// Wait is how long the source asked to wait (429): the proxy is not used for this source meanwhile.
@@ -213,6 +211,7 @@ func (r *Route) End(o Outcome) {
 	m.active--
 	failed, isOurs := errors.AsType[*Error](o.Err)
 	switch {
+	case errors.Is(o.Err, context.Canceled): // the caller gave up
 	case o.Wait > 0:
 		m.coolFor(r.host, now, min(o.Wait, maxCoolDown))
 		m.observe(now, "")
@@ -225,8 +224,7 @@ func (r *Route) End(o Outcome) {
 		if seen := r.pool.good[r.host]; seen.by != nil && seen.by != m && now.Sub(seen.at) < memory {
 			m.observe(now, fmt.Sprint(o.Err))
 		}
-	case o.Err != nil && r.delay == 0: // nothing was asked of the proxy
-	default:
+	case o.Answered:
 		r.pool.remember(r.host, sighting{now, m})
 		m.observe(now, "")
 		m.delay = blend(m.delay, r.delay)

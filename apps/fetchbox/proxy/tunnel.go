@@ -112,8 +112,8 @@ func (m *member) dialTunnel(ctx context.Context, _, address string) (net.Conn, e
 }
 
 // connect connects to the proxy and asks it to connect to a target.
-func (m *member) connect(ctx context.Context, target string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*m.pools.cfg.ConnectTimeout)
+func (m *member) connect(caller context.Context, target string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(caller, 2*m.pools.cfg.ConnectTimeout)
 	defer cancel()
 	conn, err := m.dialProxy(ctx, "tcp", "")
 	if err != nil {
@@ -121,14 +121,14 @@ func (m *member) connect(ctx context.Context, target string) (net.Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	tunnel, err := m.handshake(ctx, conn, target)
-	if !stop() && err == nil {
-		err = m.failed("the proxy did not answer in time", context.Cause(ctx))
+	switch late := !stop(); {
+	case caller.Err() != nil:
+		err = caller.Err()
+	case late:
+		err = m.failed("the proxy did not answer in time", context.DeadlineExceeded)
 	}
 	if err != nil {
 		_ = conn.Close()
-		if late := ctx.Err(); late != nil {
-			err = m.failed("the proxy did not answer in time", late)
-		}
 		return nil, err
 	}
 	return tunnel, nil
