@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ type attempt struct {
 	url     *url.URL
 	route   *proxy.Route
 
+	conn    net.Conn // of the answer
 	status  int
 	outcome proxy.Outcome
 }
@@ -40,7 +43,7 @@ func (a *attempt) run(caller context.Context) (Result, error) {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
-	request, err := a.build(ctx)
+	request, err := a.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { a.conn = got.Conn }}))
 	if err != nil {
 		return Result{}, failure.NeverRetry(failure.WithCode(err, code.DownloadInvalidURL))
 	}
@@ -176,6 +179,9 @@ func (a *attempt) save(ctx context.Context, answer *http.Response, body io.Reade
 	first, err := a.copy(ctx, w, body)
 	if err != nil {
 		return err
+	}
+	if size >= 0 && proxy.Excess(a.conn, size) {
+		return a.either(code.DownloadWrongSize, fmt.Errorf("it sent more than the %d bytes that it announced", size))
 	}
 	if err := a.verify(w, announcedType(answer.Header), first, result); err != nil {
 		return err

@@ -59,25 +59,34 @@ func (s Set) Handle(ctx context.Context, name string, in Input) (out Output, err
 	}
 	h, known := s[name]
 	if !known {
-		return Output{}, refuse(code.HandlerRefused, "there is no handler %.60q: name one of the settings", name)
+		return Output{}, final(refuse(code.HandlerRefused, "there is no handler %.60q: name one of the settings", name), name)
 	}
 	defer func() {
 		if problem := recover(); problem != nil {
-			out, err = Output{}, refuse(code.HandlerError, "the handler %s panicked: %v\n\n%s", name, problem, debug.Stack())
+			out, err = Output{}, final(refuse(code.HandlerError, "the handler %s panicked: %v\n\n%s", name, problem, debug.Stack()), name)
 		}
 	}()
 	out, err = h.Handle(ctx, in)
-	if err == nil || ctx.Err() != nil {
-		return out, err
+	switch {
+	case err == nil:
+		return out, nil
+	case ctx.Err() != nil:
+		return Output{}, err
 	}
-	var coded *codedError
-	if !errors.As(err, &coded) {
-		err = &codedError{code.HandlerError, err}
+	return Output{}, final(err, name)
+}
+
+// final gives an error of a handler its code. A spool file that is gone is not the fault of the resource: it is downloaded again.
+func final(err error, name string) error {
+	coded, ok := errors.AsType[*codedError](err)
+	if !ok {
+		coded = &codedError{code.HandlerError, err}
 	}
-	if coded != nil && coded.code == code.StorageSpoolLost {
-		return Output{}, failure.WithCode(err, coded.code)
+	err = failure.With(failure.WithCode(err, coded.code), "handler", name)
+	if coded.code == code.StorageSpoolLost {
+		return err
 	}
-	return Output{}, failure.With(failure.NeverRetry(failure.WithCode(err, codeOf(err))), "handler", name)
+	return failure.NeverRetry(err)
 }
 
 // A codedError is a refusal with its code.
@@ -88,14 +97,6 @@ type codedError struct {
 
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
-
-func codeOf(err error) string {
-	var coded *codedError
-	if errors.As(err, &coded) {
-		return coded.code
-	}
-	return code.HandlerError
-}
 
 // Refuse returns the error with which a handler refuses a resource. name is a code of HANDLER_.
 func Refuse(name, format string, args ...any) error { return refuse(name, format, args...) }

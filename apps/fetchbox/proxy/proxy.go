@@ -162,11 +162,12 @@ func (p *Pools) newMember(pool string, number int, c Member) (*member, error) {
 	}
 	m.coolHosts = map[string]time.Time{}
 	m.plain, m.tunnel = p.transport(), p.transport()
-	m.tunnel.DialContext = m.dialTunnel
 	if c.URL == Direct {
-		m.address, m.tunnel.DialContext = Direct, p.guard.DialContext
+		m.address = Direct
+		m.tunnel.DialContext, m.tunnel.DialTLSContext = counted(p.guard.DialContext), p.secured(p.guard.DialContext)
 		return m, m.checkWeight()
 	}
+	m.tunnel.DialContext, m.tunnel.DialTLSContext = counted(m.dialTunnel), p.secured(m.dialTunnel)
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return m, fmt.Errorf("the proxy %s is not a URL: give one such as socks5://host:1080", m.name)
@@ -175,7 +176,7 @@ func (p *Pools) newMember(pool string, number int, c Member) (*member, error) {
 	u.User = nil
 	m.proxy, m.user, m.address = u, user, u.String()
 	m.plain.Proxy = http.ProxyURL(&url.URL{Scheme: u.Scheme, Host: u.Host, User: user})
-	m.plain.DialContext = m.dialProxy
+	m.plain.DialContext = counted(m.dialProxy)
 	return m, errors.Join(m.checkURL(), m.checkWeight())
 }
 
@@ -216,7 +217,7 @@ func (p *Pools) transport() *http.Transport {
 	t := &http.Transport{
 		TLSHandshakeTimeout: p.cfg.ConnectTimeout, ResponseHeaderTimeout: p.cfg.HeaderTimeout, DisableCompression: true,
 		MaxIdleConnsPerHost: 16, MaxIdleConns: 256, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
-		Protocols: new(http.Protocols), TLSClientConfig: p.tls(""),
+		Protocols: new(http.Protocols), TLSClientConfig: p.tls(""), // of an https:// proxy that gets whole requests
 	}
 	t.Protocols.SetHTTP1(true)
 	return t
