@@ -60,6 +60,18 @@ func (c Content) check() error {
 	case c.From == nil || c.Size < 0 || !hexSHA256.MatchString(c.SHA256):
 		return errors.New("PutFile needs From, Size, and SHA256 as 64 hexadecimal digits")
 	}
+	return c.checkSize()
+}
+
+// checkSize refuses a file that is shorter or longer than announced, before anything is sent.
+func (c Content) checkSize() error {
+	var one [1]byte
+	if n, err := c.From.ReadAt(one[:], c.Size); n > 0 || err != io.EOF {
+		return errors.Join(ErrChanged, err)
+	}
+	if n, err := c.From.ReadAt(one[:], max(c.Size-1, 0)); c.Size > 0 && n == 0 {
+		return errors.Join(ErrChanged, err)
+	}
 	return nil
 }
 
