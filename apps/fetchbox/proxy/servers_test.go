@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -48,7 +50,7 @@ func httpProxy(t *testing.T, credentials string, certificate *tls.Certificate) *
 			forward(w, r)
 			return
 		}
-		to, err := net.Dial("tcp", r.RequestURI)
+		to, err := dialTest(r.Context(), "tcp", r.RequestURI)
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return
@@ -80,7 +82,8 @@ func forward(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	answer, err := http.DefaultTransport.RoundTrip(out)
+	transport := &http.Transport{DialContext: dialTest, DisableKeepAlives: true}
+	answer, err := transport.RoundTrip(out)
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
@@ -88,6 +91,15 @@ func forward(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = answer.Body.Close() }()
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, answer.Body)
+}
+
+// dialTest connects to an address. To the proxies of the tests, all names that end in .test are names of this machine.
+func dialTest(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && strings.HasSuffix(host, ".test") {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 // join copies in both directions until both are closed.
@@ -140,7 +152,7 @@ func socksProxy(t *testing.T, user, password string, reply byte) *testProxy {
 			return
 		}
 		p.record(target)
-		to, err := net.Dial("tcp", target)
+		to, err := dialTest(t.Context(), "tcp", target)
 		if reply == 0 && err != nil {
 			reply = 5
 		}
