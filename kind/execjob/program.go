@@ -96,6 +96,9 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	return p.failed(ctx, err, result)
 }
 
+// Check returns an error that names what is wrong with the program, or nil. Register and Run check it too.
+func (p Program) Check() error { return p.prepare() }
+
 // Run runs the program once, outside of a job, with the same environment, limits and end. in is its standard input; a file is passed on as it is. The error is a
 // *failure.ExitError if the program ended with another exit code than 0, and context.DeadlineExceeded if it did not end in time.
 func (p Program) Run(ctx context.Context, in io.Reader, args ...string) (Result, error) {

@@ -11,23 +11,29 @@ import (
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
-// Exec is a handler that runs a program (see kind/execjob for its environment, its limits and its end). The program reads the resource from its standard input, or from
-// the file whose path is its last argument. Exit code 0 accepts the resource; what the program prints must then be nothing, or a JSON object of strings, which becomes the
-// Meta. Any other exit code refuses the resource, with the end of standard error as the reason.
+// Exec returns a handler that runs a program (see kind/execjob for its environment, its limits and its end). The program reads the resource from its standard input, or
+// from the file whose path is its last argument. Exit code 0 accepts the resource; what the program prints must then be nothing, or a JSON object of strings, which becomes
+// the Meta. Any other exit code refuses the resource, with the end of standard error as the reason. The error names what is wrong with the program.
 //
 // A program with Limits needs execjob.Main at the beginning of main.
-type Exec struct{ Program execjob.Program }
+func Exec(p execjob.Program) (Handler, error) {
+	p.Verbatim = true // its output is data
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	return program{p}, nil
+}
+
+type program struct{ execjob.Program }
 
 // Handle runs the program.
-func (e Exec) Handle(ctx context.Context, in Input) (Output, error) {
+func (e program) Handle(ctx context.Context, in Input) (Output, error) {
 	file, err := in.open()
 	if err != nil {
 		return Output{}, err
 	}
 	defer func() { _ = file.Close() }()
-	p := e.Program
-	p.Verbatim = true // its output is data
-	result, err := p.Run(ctx, file, in.File.Path)
+	result, err := e.Run(ctx, file, in.File.Path)
 	exit, exited := errors.AsType[*failure.ExitError](err)
 	switch {
 	case err == nil:

@@ -228,16 +228,25 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
+func running(t *testing.T, p execjob.Program) handler.Handler {
+	t.Helper()
+	h, err := handler.Exec(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func TestAProgramAcceptsOrRefusesAResource(t *testing.T) {
 	in := input(t, []byte("hello"))
-	accepts := handler.Exec{Program: execjob.Program{Path: script(t, `cmp - "$1" && echo "{\"bytes\": \"$(/usr/bin/wc -c <"$1" | tr -d ' ')\"}"`), Args: nil, Env: []string{"PATH"}}}
+	accepts := running(t, execjob.Program{Path: script(t, `cmp - "$1" && echo "{\"bytes\": \"$(wc -c <"$1" | tr -d ' ')\"}"`), Env: []string{"PATH"}})
 	if out, err := handle(t, accepts, in); err != nil || out.Meta["bytes"] != "5" {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if out, err := handle(t, handler.Exec{Program: execjob.Program{Path: "/bin/true"}}, in); err != nil || out.Meta != nil {
+	if out, err := handle(t, running(t, execjob.Program{Path: "/bin/true"}), in); err != nil || out.Meta != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
-	_, err := handle(t, handler.Exec{Program: execjob.Program{Path: script(t, "echo 'it is a virus' >&2; exit 3")}}, in)
+	_, err := handle(t, running(t, execjob.Program{Path: script(t, "echo 'it is a virus' >&2; exit 3")}), in)
 	wantRefusal(t, "exit code 3", err, code.HandlerRefused)
 	if err == nil || !strings.Contains(err.Error(), "it is a virus") {
 		t.Errorf("%v", err)
@@ -248,11 +257,13 @@ func TestAProgramAcceptsOrRefusesAResource(t *testing.T) {
 	}{
 		"a program that hangs":     {execjob.Program{Path: script(t, "sleep 600"), Timeout: 200 * time.Millisecond, Env: []string{"PATH"}}, code.HandlerTimeout},
 		"a program that is killed": {execjob.Program{Path: script(t, "kill -9 $$")}, code.HandlerError},
-		"no program":               {execjob.Program{Path: "/nowhere"}, code.HandlerError},
 		"output that is no JSON":   {execjob.Program{Path: script(t, "echo hello")}, code.HandlerError},
 	} {
-		_, err := handle(t, handler.Exec{Program: c.program}, in)
+		_, err := handle(t, running(t, c.program), in)
 		wantRefusal(t, name, err, c.code)
+	}
+	if _, err := handler.Exec(execjob.Program{Path: "/nowhere"}); err == nil {
+		t.Error("a program that does not exist was accepted")
 	}
 }
 
