@@ -225,11 +225,6 @@ var storageBreaker = breaker.Config{Window: 20, MinCalls: 10, FailureRate: 0.5, 
 func (a *app) policy() failure.Policy {
 	p := code.Limits{Downloads: 2 * maxRetryLimit, Storage: 2 * maxRetryLimit, Base: a.set.Limits.Base}.Policy()
 	p.MaxCrashes = a.set.Limits.Crashes
-	if a.set.Limits.CountNoProxy {
-		o := p.Codes[code.DownloadProxyExhausted]
-		o.Throttle = failure.ThrottleAttempt
-		p.Codes[code.DownloadProxyExhausted] = o
-	}
 	return p
 }
 

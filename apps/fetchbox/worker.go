@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
@@ -17,6 +18,9 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
 )
+
+// noProxyWait is how long a resource waits when no proxy of its pool is usable.
+const noProxyWait = 15 * time.Second
 
 // A checkpoint is where a task is on its way.
 type checkpoint struct {
@@ -66,6 +70,9 @@ func (a *app) download(ctx context.Context, job *engine.Job[Task], at *checkpoin
 		request.AvoidProxy = job.LastFailure.Context["proxy"]
 	}
 	result, err := a.transfer.fetcher.Fetch(ctx, request)
+	if codeOf(err) == code.DownloadProxyExhausted && !a.set.Limits.CountNoProxy {
+		err = failure.Throttled(err, noProxyWait) // it waits, and spends no attempt
+	}
 	if err != nil {
 		return result, failure.Blameless(err) // the storage is not to blame, and proxies have breakers of their own
 	}

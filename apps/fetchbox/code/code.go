@@ -187,7 +187,7 @@ var table = []row{
 	{UploadStorageFull, "storage", retried, us, 507, "The object storage is full.", "Free space in the storage, or raise its quota."},
 	{UploadAccessDenied, "auth", final, us, 502, "The object storage denied access.", "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and their rights in the bucket, then replay."},
 	{UploadInvalidBucket, "input", final, us, 502, "The bucket does not exist.", "Create the bucket, or correct its name in the settings, then replay."},
-	{UploadInvalidKey, "input", final, user, 422, "The key of the object is not valid.", "Use a key of lower-case letters, digits, dots, dashes, underscores and slashes."},
+	{UploadInvalidKey, "input", final, user, 422, "The key or the metadata of the object is not valid.", "Read the detail. Keys have lower-case letters, digits, dots, dashes, underscores and slashes."},
 	{UploadConflict, "input", final, user, 409, "Another object with this key exists.", "Use another key, or allow this request to replace the object."},
 	{UploadRefused, "dependency", final, us, 502, "The object storage refused the upload.", "Read the detail and the log of the object storage."},
 
