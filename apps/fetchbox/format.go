@@ -75,10 +75,10 @@ type chart struct {
 
 // A bar is one minute: what was stored below, what failed for good above it.
 type bar struct {
-	X, Width            float64
-	GoodY, GoodHeight   float64
-	BadY, BadHeight     float64
-	Label               string
+	X, Width          float64
+	GoodY, GoodHeight float64
+	BadY, BadHeight   float64
+	Label             string
 }
 
 // chartOf draws the trends of the queue of resources.

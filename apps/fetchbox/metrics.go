@@ -29,12 +29,12 @@ type metrics struct {
 func newMetrics(a *app) *metrics {
 	m := &metrics{
 		Metrics: telemetry.New(telemetry.Config{Source: a.operator}), registry: prometheus.NewRegistry(), app: a,
-		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fetchbox_dead_letters_total", Help: "Dead letters that this process published, by code."}, []string{"code"}),
-		bytes:       prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloaded_bytes_total", Help: "Bytes of complete downloads."}),
-		downloads:   prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloads_total", Help: "Complete downloads."}),
-		tries:       prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_intake_failures_total", Help: "Failed tries to store a manifest. A request makes up to three."}),
-		proxyUsable: prometheus.NewDesc("fetchbox_proxy_usable", "1 while a proxy can be used, 0 while it rests.", []string{"proxy"}, nil),
-		proxyScore:  prometheus.NewDesc("fetchbox_proxy_score", "Share of successes and speed of a proxy, from 0 to 1.", []string{"proxy"}, nil),
+		deadLetters:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fetchbox_dead_letters_total", Help: "Dead letters that this process published, by code."}, []string{"code"}),
+		bytes:         prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloaded_bytes_total", Help: "Bytes of complete downloads."}),
+		downloads:     prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloads_total", Help: "Complete downloads."}),
+		tries:         prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_intake_failures_total", Help: "Failed tries to store a manifest. A request makes up to three."}),
+		proxyUsable:   prometheus.NewDesc("fetchbox_proxy_usable", "1 while a proxy can be used, 0 while it rests.", []string{"proxy"}, nil),
+		proxyScore:    prometheus.NewDesc("fetchbox_proxy_score", "Share of successes and speed of a proxy, from 0 to 1.", []string{"proxy"}, nil),
 		proxyRequests: prometheus.NewDesc("fetchbox_proxy_requests_total", "Requests through a proxy, by outcome.", []string{"proxy", "outcome"}, nil),
 	}
 	gauge := func(name, help string, read func() float64) prometheus.Collector {

@@ -52,12 +52,12 @@ func (f *api) mountPage() {
 	p.assets = web.NewAssets(pageFiles, "page", p.missing)
 	f.mux.Handle("GET /assets/{version}/{name}", p.assets)
 	for pattern, show := range map[string]func(w http.ResponseWriter, r *http.Request, c caller) error{
-		"GET /{$}":                           p.overview,
-		"GET /jobs/{id}":                     p.job,
-		"GET /jobs/{id}/results":             f.results,
+		"GET /{$}":                            p.overview,
+		"GET /jobs/{id}":                      p.job,
+		"GET /jobs/{id}/results":              f.results,
 		"GET /jobs/{id}/resources/{resource}": p.resourcePage,
-		"GET /dead-letters":                  p.lettersPage,
-		"GET /events":                        func(w http.ResponseWriter, r *http.Request, c caller) error { return f.follow(w, r, c.scope(), "") },
+		"GET /dead-letters":                   p.lettersPage,
+		"GET /events":                         func(w http.ResponseWriter, r *http.Request, c caller) error { return f.follow(w, r, c.scope(), "") },
 
 		"POST /jobs":                                 p.submitForm,
 		"POST /jobs/{id}/cancel":                     p.cancelForm,

@@ -137,7 +137,9 @@ func (s *settings) setDefaultPaths() error {
 }
 
 // alone reports whether this is the only process on its store: an SQLite file is not shared.
-func (s *settings) alone() bool { return !strings.Contains(s.Store, "://") && !strings.Contains(s.Store, "=") }
+func (s *settings) alone() bool {
+	return !strings.Contains(s.Store, "://") && !strings.Contains(s.Store, "=")
+}
 
 func setNatsAddr(s *settings, text string) error {
 	if text == "off" {

@@ -44,7 +44,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	db, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,12 @@ import (
 // variable makes the test's own binary into the program, so that tests run real processes without building another.
 const variable = "APP_TEST_AS_PROGRAM"
 
+// AsProgram reports whether this process was started by Launch, or by a process that was.
+func AsProgram() bool { return os.Getenv(variable) != "" }
+
 // Main runs the program instead of the tests if this process was started by Launch. Call it in an init function. A process whose test was cut off ends by itself.
 func Main(program func()) {
-	if os.Getenv(variable) != "" {
+	if AsProgram() {
 		go orphaned(os.Getppid())
 		program()
 	}
