@@ -188,8 +188,9 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 		t.Errorf("%+v", no)
 	}
 	other := s.newKey(apikey.Request{Name: "other", Scope: apikey.Operator})
-	ask(t, s.at, other, "POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &again)
-	if again.Existing {
+	var theirs accepted
+	ask(t, s.at, other, "POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &theirs)
+	if theirs.Existing {
 		t.Error("an idempotency key reaches another owner's job")
 	}
 }

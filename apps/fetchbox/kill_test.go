@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/ops"
@@ -104,7 +105,7 @@ func TestNothingIsLostOrDoubledWhenTheProcessIsKilled(t *testing.T) {
 	v.awaitEnd(jobs, each)
 	v.p.Kill()
 	v.start() // what the last kill left is swept at the start
-	v.until("the last duties are done", func() bool { return len(filesIn(t, filepath.Join(v.data, "spool"), "lock")) == 0 })
+	v.until("the last duties are done", func() bool { return len(filesIn(t, filepath.Join(v.data, "spool"), ".lock")) == 0 })
 	v.p.Kill()
 	v.account(o, jobs, each)
 }
@@ -200,9 +201,13 @@ func (v *victim) account(o *origin, jobs, each int) {
 	if len(files) != len(stored) {
 		t.Errorf("%d files in the bucket, %d objects", len(files), len(stored))
 	}
+	bucket, err := blob.Open(t.Context(), set.Bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for key, want := range stored {
-		if text, err := os.ReadFile(filepath.Join(set.Bucket, filepath.FromSlash(key))); err != nil || string(text) != want {
-			t.Errorf("the object %s is not what the origin has: %v", key, err)
+		if objectIn(t, bucket, key) != want {
+			t.Errorf("the object %s is not what the origin has", key)
 		}
 	}
 	v.accountLetters(dead)

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
@@ -212,7 +213,7 @@ func (s *scene) until(what string, yes func() bool) {
 	s.Helper()
 	for end := time.Now().Add(patience); !yes(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatalf("waited in vain until %s", what)
+			s.Fatalf("waited in vain until %s\n%s", what, s.logged)
 		}
 	}
 }
@@ -362,12 +363,23 @@ func (s *scene) lettersOnce(want int) (all []deadletter.Letter) {
 	return all
 }
 
-// object reads a stored object from the folder that is the bucket.
+// object reads a stored object.
 func (s *scene) object(key string) string {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.set.Bucket, filepath.FromSlash(key)))
+	return objectIn(s, s.transfer.bucket, key)
+}
+
+func objectIn(t testing.TB, bucket blob.Store, key string) string {
+	t.Helper()
+	file, err := bucket.Open(context.Background(), key)
 	if err != nil {
-		s.Fatal(err)
+		t.Errorf("the object %s: %v", key, err)
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		t.Error(err)
 	}
 	return string(text)
 }

@@ -92,13 +92,7 @@ func TestAFinalFailureIsADeadLetterAtOnce(t *testing.T) {
 // The limits of downloads and uploads are separate, and a resource is not downloaded again because its upload failed.
 func TestAnUploadThatFailsCausesNoSecondDownload(t *testing.T) {
 	s := newScene(t)
-	folder := filepath.Join(s.set.Bucket, ownerFolder(s.owner()))
-	if err := os.MkdirAll(s.set.Bucket, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(folder, []byte("in the way"), 0o600); err != nil { // where the folder of the owner's objects must be
-		t.Fatal(err)
-	}
+	folder := s.blocksUploads()
 	job := s.submits("/flaky/2/a")
 	path := "/flaky/2/a"
 	s.until("its upload has failed", func() bool {
@@ -117,24 +111,19 @@ func TestAnUploadThatFailsCausesNoSecondDownload(t *testing.T) {
 	s.until("its spool file is gone", func() bool { return s.transfer.spool.Usage().Files == 0 })
 }
 
-// owner returns the owner of what the scene's key submits.
-func (s *scene) owner() string {
+// blocksUploads puts a file where the folder of the first resource of a job must be, and returns it.
+func (s *scene) blocksUploads() string {
 	s.Helper()
-	id, _, err := apikey.Parse(s.key)
-	if err != nil {
+	folder := filepath.Join(s.set.Bucket, "01") // the last two characters of its key
+	if err := os.WriteFile(folder, []byte("in the way"), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	return "key." + id
+	return folder
 }
 
 func TestTheUploadLimitIsCountedFromTheDownload(t *testing.T) {
 	s := newScene(t, "DOWNLOAD_RETRY_LIMIT", "3", "STORAGE_RETRY_LIMIT", "2")
-	if err := os.MkdirAll(s.set.Bucket, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.set.Bucket, ownerFolder(s.owner())), []byte("in the way"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.blocksUploads()
 	job := s.submits("/flaky/2/a")
 	s.until("it has failed for good", func() bool { return s.resourcesOf(job)["/flaky/2/a"].State == holdfast.Failed })
 	r := s.resourcesOf(job)["/flaky/2/a"]

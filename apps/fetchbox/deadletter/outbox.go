@@ -214,7 +214,7 @@ func publicTask(args json.RawMessage) (task []byte, host string) {
 	var address string
 	if json.Unmarshal(fields["url"], &address) == nil {
 		if u, err := url.Parse(address); err == nil {
-			host = u.Hostname()
+			host = strings.ToLower(u.Hostname())
 			fields["url"], _ = json.Marshal(u.Redacted()) // text always marshals
 		}
 	}
