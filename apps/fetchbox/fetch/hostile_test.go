@@ -143,7 +143,7 @@ func lies() []lie {
 
 		// Encodings.
 		{name: "a bomb", answer: says(sized("Content-Encoding: gzip\r\n", large)), code: code.DownloadTooLarge, final: true},
-		{name: "not gzip", answer: says(sized("Content-Encoding: gzip\r\n", "hello")), code: code.DownloadBadEncoding},
+		{name: "not gzip", answer: says(sized("Content-Encoding: gzip\r\n", "this is not compressed at all")), code: code.DownloadBadEncoding},
 		{name: "cut gzip", answer: says(sized("Content-Encoding: gzip\r\n", compressed(png)[:40])), code: code.DownloadIncomplete},
 		{name: "gzip with a wrong checksum", answer: says(sized("Content-Encoding: gzip\r\n", flipped(compressed(png)))), code: code.DownloadBadEncoding},
 		{name: "an encoding that was not asked for", answer: says(sized("Content-Encoding: br\r\n", "hello")), code: code.DownloadBadEncoding},

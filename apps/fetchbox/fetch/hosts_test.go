@@ -185,7 +185,7 @@ func TestTheSpeedIsMeasuredOverTheWholeSpan(t *testing.T) {
 			pause   time.Duration // between blocks of 1000 bytes
 			slow    bool
 			seconds int
-		}{{time.Second, false, 60}, {900 * time.Millisecond, false, 60}, {1500 * time.Millisecond, true, 60}, {time.Hour, true, 60}} {
+		}{{950 * time.Millisecond, false, 60}, {500 * time.Millisecond, false, 60}, {1500 * time.Millisecond, true, 60}, {time.Hour, true, 60}} {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			body := watchPace(ticking{c.pause, ctx}, Limits{MinSpeed: 1000, MinSpan: 10 * time.Second}, cancel)
 			began := time.Now()

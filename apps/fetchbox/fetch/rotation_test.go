@@ -164,7 +164,7 @@ func TestASourceThatBlocksOneProxyIsReachedThroughAnother(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	s := newScene(t, settings{pools: map[string][]proxy.Member{"p": {{URL: "http://" + limited.address, Weight: 1000}, {URL: "http://" + startProxy(t, forwards).address}}}})
-	_, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: source, Pool: "p"})
+	_, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: source, Pool: "p", AvoidProxy: "p#2"})
 	if v := verdict(err); v.Failure.Code != code.DownloadHTTP429 || v.Delay > time.Minute {
 		t.Errorf("the job waits although another proxy is usable: %+v", v)
 	}
