@@ -102,7 +102,9 @@ var classes = []struct {
 	{code.DownloadBadEncoding, isType[flate.CorruptInputError]},
 	{code.DownloadConnectionLost, isError(syscall.ECONNRESET)},
 	{code.DownloadConnectionLost, isError(net.ErrClosed)},
-	{code.DownloadTLSError, func(err error) bool { return strings.Contains(err.Error(), "tls: ") }},
+	{code.DownloadTLSError, func(err error) bool { // net/http has no types for these
+		return strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "HTTP response to HTTPS client")
+	}},
 }
 
 func isError(target error) func(error) bool {

@@ -201,6 +201,22 @@ func TestTheSpeedIsMeasuredOverTheWholeSpan(t *testing.T) {
 	})
 }
 
+// A download that waits for the disk and not for the source is not too slow.
+func TestTheTimeOfOurOwnDiskDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		body := watchPace(ticking{50 * time.Millisecond, ctx}, Limits{MinSpeed: 1000, MinSpan: 10 * time.Second}, cancel)
+		for range 100 {
+			if _, err := body.Read(make([]byte, 1000)); err != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+			time.Sleep(5 * time.Second)
+		}
+		body.end()
+		cancel(nil)
+	})
+}
+
 // ticking returns a block after each pause.
 type ticking struct {
 	pause time.Duration

@@ -119,7 +119,7 @@ func (s *scene) retry(r fetch.Request) int {
 	return 5
 }
 
-// F-4 of the acceptance targets: 10 proxies, 3 dead, 2 slow, 1 with 407: all downloads succeed, with 1.4 attempts in the mean at most, at most 5 requests to a dead proxy
+// 10 proxies, 3 dead, 2 slow, 1 with 407: all downloads succeed, with 1.4 attempts in the mean at most, at most 5 requests to a dead proxy
 // before its breaker opens, and never the same proxy twice running.
 func TestTenProxiesOfWhichSixAreBroken(t *testing.T) {
 	source := rawServer(t, says(sized("", strings.Repeat("x", 20_000))))

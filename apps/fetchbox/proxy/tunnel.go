@@ -188,6 +188,9 @@ func (m *member) httpConnect(conn net.Conn, target string) error {
 // want to.
 func (m *member) refused(answer *http.Response) error {
 	e := &Error{Proxy: m.name, Doing: "the proxy refused the request", Status: answer.StatusCode, Err: fmt.Errorf("it answered HTTP %d", answer.StatusCode)}
+	if e.Status == http.StatusUnauthorized { // some proxies say this instead (tinyproxy)
+		e.Status = http.StatusProxyAuthRequired
+	}
 	e.RetryAfter = failure.NewHTTPError(answer.StatusCode, answer.Header, nil).RetryAfter
 	e.Either = !e.rests()
 	return e
