@@ -57,7 +57,7 @@ func TestEachCodeIsRetriedAsTheSeedSays(t *testing.T) {
 	}
 	attempts := func(name string) (n int) {
 		for ; n < 100; n++ {
-			v := failure.Decide(rules, store.Lease{Failures: n}, failure.Outcome{Event: failure.Returned, Err: failure.WithCode(errors.New("x"), name)})
+			v := failure.Decide(rules, leaseAfter(n), failure.Outcome{Event: failure.Returned, Err: failure.WithCode(errors.New("x"), name)})
 			if v.To == holdfast.Failed {
 				return n + 1
 			}
@@ -142,4 +142,10 @@ func tables() string {
 		}
 	}
 	return all.String() + "\n"
+}
+
+// leaseAfter is the lease of a job that has failed n times.
+func leaseAfter(n int) (l store.Lease) {
+	l.Failures = n
+	return l
 }

@@ -60,10 +60,9 @@ func codeOf(err error, in phase) string {
 		}
 	}
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		if in == inBody {
-			return code.DownloadIncomplete
-		}
+	case in == inBody && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		return code.DownloadIncomplete
+	case proxy.HungUp(err):
 		return code.DownloadConnectionLost
 	case in == inBody && strings.Contains(err.Error(), "chunk"): // net/http has no types for broken chunks
 		return code.DownloadIncomplete
@@ -102,9 +101,10 @@ var classes = []struct {
 	{code.DownloadBadEncoding, isError(gzip.ErrChecksum)},
 	{code.DownloadBadEncoding, isType[flate.CorruptInputError]},
 	{code.DownloadConnectionLost, isError(syscall.ECONNRESET)},
-	{code.DownloadConnectionLost, isError(syscall.EPIPE)},
 	{code.DownloadConnectionLost, isError(net.ErrClosed)},
-	{code.DownloadTLSError, func(err error) bool { return strings.Contains(err.Error(), "tls: ") }},
+	{code.DownloadTLSError, func(err error) bool { // net/http has no types for these
+		return strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "HTTP response to HTTPS client")
+	}},
 }
 
 func isError(target error) func(error) bool {

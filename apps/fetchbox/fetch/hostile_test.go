@@ -130,7 +130,8 @@ func lies() []lie {
 
 		// Connections that end.
 		{name: "closed at once", answer: says(""), code: code.DownloadConnectionLost},
-		{name: "closed in the header", answer: says("HTTP/1.1 200 OK\r\nContent-Le"), code: code.DownloadConnectionLost},
+		{name: "closed in the header", answer: says("HTTP/1.1 200 OK\r\n"), code: code.DownloadConnectionLost},
+		{name: "closed in a line of the header", answer: says("HTTP/1.1 200 OK\r\nContent-Le"), code: code.DownloadBadResponse},
 		{name: "reset in the body", answer: reset(ok("Content-Length: 1000\r\n", "hello")), code: code.DownloadConnectionLost},
 		{name: "reset without a length", answer: reset(ok("", "hello")), code: code.DownloadConnectionLost},
 
@@ -143,7 +144,7 @@ func lies() []lie {
 
 		// Encodings.
 		{name: "a bomb", answer: says(sized("Content-Encoding: gzip\r\n", large)), code: code.DownloadTooLarge, final: true},
-		{name: "not gzip", answer: says(sized("Content-Encoding: gzip\r\n", "hello")), code: code.DownloadBadEncoding},
+		{name: "not gzip", answer: says(sized("Content-Encoding: gzip\r\n", "this is not compressed at all")), code: code.DownloadBadEncoding},
 		{name: "cut gzip", answer: says(sized("Content-Encoding: gzip\r\n", compressed(png)[:40])), code: code.DownloadIncomplete},
 		{name: "gzip with a wrong checksum", answer: says(sized("Content-Encoding: gzip\r\n", flipped(compressed(png)))), code: code.DownloadBadEncoding},
 		{name: "an encoding that was not asked for", answer: says(sized("Content-Encoding: br\r\n", "hello")), code: code.DownloadBadEncoding},
@@ -180,18 +181,7 @@ func flipped(text string) string {
 }
 
 // hostile is the times of the hostile tests: long enough for a busy machine, and far below those of production.
-var hostile = settings{limits: fetch.Limits{Size: 8 << 20, MinSpeed: 1000, MinSpan: 2 * time.Second, Redirects: 3}, header: 5 * time.Second}
-
-func TestEachFaultOfASourceHasItsCodeAndNoWrongObjectIsStored(t *testing.T) {
-	s := newScene(t, hostile)
-	var all sync.WaitGroup
-	for n, l := range lies() {
-		address := rawServer(t, l.answer)
-		all.Go(func() { s.tell(l, fmt.Sprintf("job-%d", n), address) })
-	}
-	all.Wait()
-	s.nothingElse()
-}
+var hostile = settings{limits: fetch.Limits{Size: 8 << 20, MinSpeed: 1000, MinSpan: 3 * time.Second, Redirects: 3}, header: 10 * time.Second}
 
 // tell downloads from a source and compares what is stored.
 func (s *scene) tell(l lie, name, address string) bool {
@@ -228,7 +218,7 @@ func (s *scene) nothingElse() {
 	}
 }
 
-// F-3 of the acceptance targets: a thousand faulty transfers, no wrong object, each with the right code.
+// A thousand faulty transfers (a share of them in make test), no wrong object, each with the right code. Each fault occurs at least three times.
 func TestManyFaultyTransfersStoreNoWrongObject(t *testing.T) {
 	s := newScene(t, hostile)
 	list := lies()
@@ -238,7 +228,7 @@ func TestManyFaultyTransfersStoreNoWrongObject(t *testing.T) {
 	}
 	var wrong atomic.Int64
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 60) // a third of them wait for a time limit
+	slots := make(chan struct{}, 200)
 	for n := range soak.Pick("faulty transfers", 200, 1000) {
 		all.Go(func() {
 			slots <- struct{}{}

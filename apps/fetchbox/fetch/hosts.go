@@ -21,10 +21,10 @@ type hosts struct {
 
 type host struct {
 	active int
-	next   time.Time           // the earliest start of another download
-	turns  map[string][]*turn  // of each owner, oldest first
-	owners []string            // those with turns, in the order in which they are served
-	timer  *time.Timer         // runs until next; nil when no timer is needed
+	next   time.Time          // the earliest start of another download
+	turns  map[string][]*turn // of each owner, oldest first
+	owners []string           // those with turns, in the order in which they are served
+	timer  *time.Timer        // runs until next; nil when no timer is needed
 }
 
 // A turn is a download that waits. granted is closed when it may begin.

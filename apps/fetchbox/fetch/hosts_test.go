@@ -185,7 +185,7 @@ func TestTheSpeedIsMeasuredOverTheWholeSpan(t *testing.T) {
 			pause   time.Duration // between blocks of 1000 bytes
 			slow    bool
 			seconds int
-		}{{time.Second, false, 60}, {900 * time.Millisecond, false, 60}, {1500 * time.Millisecond, true, 60}, {time.Hour, true, 60}} {
+		}{{950 * time.Millisecond, false, 60}, {500 * time.Millisecond, false, 60}, {1500 * time.Millisecond, true, 60}, {time.Hour, true, 60}} {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			body := watchPace(ticking{c.pause, ctx}, Limits{MinSpeed: 1000, MinSpan: 10 * time.Second}, cancel)
 			began := time.Now()
@@ -198,6 +198,22 @@ func TestTheSpeedIsMeasuredOverTheWholeSpan(t *testing.T) {
 			body.end()
 			cancel(nil)
 		}
+	})
+}
+
+// A download that waits for the disk and not for the source is not too slow.
+func TestTheTimeOfOurOwnDiskDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		body := watchPace(ticking{50 * time.Millisecond, ctx}, Limits{MinSpeed: 1000, MinSpan: 10 * time.Second}, cancel)
+		for range 100 {
+			if _, err := body.Read(make([]byte, 1000)); err != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+			time.Sleep(5 * time.Second)
+		}
+		body.end()
+		cancel(nil)
 	})
 }
 

@@ -8,10 +8,14 @@ import (
 	"time"
 )
 
-// A pacedBody is a body whose speed is watched. The watch ends the download when too little arrives.
+// A pacedBody is a body whose speed is watched. Only the time in which a download waits for the source counts: a slow disk of ours is not the fault of the source. The
+// watch ends the download when too little arrives.
 type pacedBody struct {
 	io.Reader
-	arrived atomic.Int64
+	began   time.Time
+	arrived atomic.Int64 // bytes
+	waited  atomic.Int64 // nanoseconds in Read
+	since   atomic.Int64 // when the current Read began, in nanoseconds since began, plus 1; 0 between calls
 	stop    chan struct{}
 }
 
@@ -20,7 +24,7 @@ const checks = 5
 
 // watchPace watches the speed of a body. end must be called.
 func watchPace(from io.Reader, limits Limits, cancel context.CancelCauseFunc) *pacedBody {
-	b := &pacedBody{Reader: from, stop: make(chan struct{})}
+	b := &pacedBody{Reader: from, began: time.Now(), stop: make(chan struct{})}
 	if limits.MinSpeed > 0 {
 		go b.watch(limits, cancel)
 	}
@@ -28,30 +32,55 @@ func watchPace(from io.Reader, limits Limits, cancel context.CancelCauseFunc) *p
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
+	start := time.Since(b.began)
+	b.since.Store(int64(start) + 1)
 	n, err := b.Reader.Read(p)
+	b.since.Store(0)
+	b.waited.Add(int64(time.Since(b.began) - start))
 	b.arrived.Add(int64(n))
 	return n, err
 }
 
 func (b *pacedBody) end() { close(b.stop) }
 
-// watch compares what arrived in the last MinSpan with MinSpeed.
+// A sample is the state of a body at one time.
+type sample struct {
+	bytes  int64
+	waited time.Duration
+}
+
+func (b *pacedBody) sample() sample {
+	s := sample{b.arrived.Load(), time.Duration(b.waited.Load())}
+	if since := b.since.Load(); since > 0 {
+		s.waited += time.Since(b.began) - time.Duration(since-1)
+	}
+	return s
+}
+
+// watch compares what arrived in the last MinSpan of waiting with MinSpeed.
 func (b *pacedBody) watch(limits Limits, cancel context.CancelCauseFunc) {
-	least := int64(float64(limits.MinSpeed) * limits.MinSpan.Seconds())
-	ticker := time.NewTicker(max(limits.MinSpan/checks, time.Millisecond))
+	step := max(limits.MinSpan/checks, time.Millisecond)
+	ticker := time.NewTicker(step)
 	defer ticker.Stop()
-	var before [checks]int64 // what had arrived at the last ticks
-	for tick := 0; ; tick++ {
+	last := make([]sample, 1, checks+1) // one for each step of waiting, oldest first
+	for {
 		select {
 		case <-b.stop:
 			return
 		case <-ticker.C:
 		}
-		now := b.arrived.Load()
-		if tick >= checks-1 && now-before[tick%checks] < least {
-			cancel(fmt.Errorf("%w: %d bytes in %v, the least are %d", errSlow, now-before[tick%checks], limits.MinSpan, least))
+		now := b.sample()
+		if now.waited-last[len(last)-1].waited < step*9/10 { // most of the time was spent elsewhere
+			continue
+		}
+		if last = append(last, now); len(last) <= checks {
+			continue
+		}
+		bytes, waited := now.bytes-last[0].bytes, now.waited-last[0].waited
+		if least := int64(float64(limits.MinSpeed) * waited.Seconds()); bytes < least {
+			cancel(fmt.Errorf("%w: %d bytes in %v, the least are %d", errSlow, bytes, waited.Round(time.Millisecond), least))
 			return
 		}
-		before[tick%checks] = now
+		last = append(last[:0], last[1:]...)
 	}
 }

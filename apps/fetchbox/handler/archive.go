@@ -69,7 +69,9 @@ func (a ArchiveList) Handle(ctx context.Context, in Input) (Output, error) {
 		err = l.tarGzip(ctx, file)
 	case n == 512 && string(head[257:262]) == "ustar":
 		l.format, l.media = "tar", "application/x-tar"
-		err = l.tar(ctx, file) // entries are skipped by seeking
+		if err = l.tar(ctx, file); err == nil { // entries are skipped by seeking
+			err = endOfTar(file, in.File.Size)
+		}
 	default:
 		return Output{}, refuse(code.HandlerNotAnArchive, "the resource begins as no archive does that can be listed (zip, tar, tar.gz)")
 	}
@@ -190,15 +192,40 @@ func (l *list) tarGzip(ctx context.Context, file *os.File) error {
 	if err != nil {
 		return refuse(code.HandlerNotAnArchive, "the archive cannot be decompressed: %v", err)
 	}
-	return l.tar(ctx, &boundedReader{from: unpacked, left: l.limits.MaxRead})
+	bounded := &boundedReader{from: unpacked, left: l.limits.MaxRead}
+	err = l.tar(ctx, bounded)
+	if err == nil && bounded.zeros < tarBlock {
+		err = errNoEnd()
+	}
+	return err
 }
+
+// tarBlock is the unit of a tar archive. It ends with at least one block of zeros, which archive/tar does not require.
+const tarBlock = 512
+
+func errNoEnd() error {
+	return refuse(code.HandlerNotAnArchive, "the tar archive has no end: it was cut")
+}
+
+// endOfTar checks the end of a tar archive that is not compressed.
+func endOfTar(file io.ReaderAt, size int64) error {
+	last := make([]byte, tarBlock)
+	if _, err := file.ReadAt(last, max(size-tarBlock, 0)); err != nil || trailingZeros(last) < tarBlock {
+		return errNoEnd()
+	}
+	return nil
+}
+
+// trailingZeros returns how many zeros are at the end of some bytes.
+func trailingZeros(p []byte) int { return len(p) - len(bytes.TrimRight(p, "\x00")) }
 
 var errRead = errors.New("too many bytes were read")
 
-// A boundedReader ends with errRead when more than a number of bytes is read.
+// A boundedReader ends with errRead when more than a number of bytes is read. It counts the zeros at the end.
 type boundedReader struct {
-	from io.Reader
-	left int64
+	from  io.Reader
+	left  int64
+	zeros int // at the end of what was read
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
@@ -207,6 +234,11 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	}
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	if zeros := trailingZeros(p[:n]); zeros < n {
+		b.zeros = zeros
+	} else {
+		b.zeros = min(b.zeros+n, tarBlock)
+	}
 	return n, err
 }
 

@@ -106,8 +106,8 @@ func refuse(name, format string, args ...any) error {
 }
 
 // open opens the spool file.
-func (in Input) open() (*os.File, error) {
-	file, err := os.Open(in.File.Path)
+func (i Input) open() (*os.File, error) {
+	file, err := os.Open(i.File.Path)
 	if err != nil {
 		return nil, refuse(code.StorageSpoolLost, "the spool file of the resource cannot be opened")
 	}

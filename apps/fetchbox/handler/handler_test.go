@@ -193,16 +193,16 @@ func TestDamagedAndHugeArchivesAreRefused(t *testing.T) {
 		h    handler.ArchiveList
 		code string
 	}{
-		"no archive":           {[]byte("<html>"), handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"nothing":              {nil, handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"a cut zip":            {whole[:len(whole)-10], handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"a cut tar":            {tarOf(t, "a", "b")[:700], handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"a cut tar.gz":         {packed[:len(packed)-10], handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"a wrong checksum":     {append(packed[:len(packed)-8:len(packed)-8], make([]byte, 8)...), handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"gzip of no archive":   {gzipped([]byte("hello")), handler.ArchiveList{}, code.HandlerNotAnArchive},
-		"too many entries":     {zipOf(t, "a", "b", "c"), handler.ArchiveList{MaxEntries: 2}, code.HandlerLimit},
-		"unpacks to too much":  {zipOf(t, "a", "b", "c"), handler.ArchiveList{MaxUnpacked: 29}, code.HandlerLimit},
-		"a bomb":               {gzipped(large), handler.ArchiveList{MaxRead: 1 << 20}, code.HandlerLimit},
+		"no archive":            {[]byte("<html>"), handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"nothing":               {nil, handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"a cut zip":             {whole[:len(whole)-10], handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"a cut tar":             {tarOf(t, "a", "b")[:700], handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"a cut tar.gz":          {packed[:len(packed)-10], handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"a wrong checksum":      {append(packed[:len(packed)-8:len(packed)-8], make([]byte, 8)...), handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"gzip of no archive":    {gzipped([]byte("hello")), handler.ArchiveList{}, code.HandlerNotAnArchive},
+		"too many entries":      {zipOf(t, "a", "b", "c"), handler.ArchiveList{MaxEntries: 2}, code.HandlerLimit},
+		"unpacks to too much":   {zipOf(t, "a", "b", "c"), handler.ArchiveList{MaxUnpacked: 29}, code.HandlerLimit},
+		"a bomb":                {gzipped(large), handler.ArchiveList{MaxRead: 1 << 20}, code.HandlerLimit},
 		"a directory too large": {largeDirectory(whole), handler.ArchiveList{}, code.HandlerLimit},
 	} {
 		_, err := handle(t, c.h, input(t, c.text))
@@ -272,7 +272,9 @@ func TestEveryErrorOfAHandlerIsFinalAndHasACode(t *testing.T) {
 	panics := handler.Func(func(context.Context, handler.Input) (handler.Output, error) { panic("oh") })
 	_, err := handle(t, panics, in)
 	wantRefusal(t, "a panic", err, code.HandlerError)
-	fails := handler.Func(func(context.Context, handler.Input) (handler.Output, error) { return handler.Output{}, errors.New("oh") })
+	fails := handler.Func(func(context.Context, handler.Input) (handler.Output, error) {
+		return handler.Output{}, errors.New("oh")
+	})
 	_, err = handle(t, fails, in)
 	wantRefusal(t, "an error without a code", err, code.HandlerError)
 	_, err = handler.Standard().Handle(t.Context(), "thumbnail", in)

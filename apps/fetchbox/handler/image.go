@@ -57,4 +57,3 @@ func (i Image) Handle(_ context.Context, in Input) (Output, error) {
 		Meta: map[string]string{"format": format, "width": strconv.Itoa(header.Width), "height": strconv.Itoa(header.Height)},
 	}, nil
 }
-

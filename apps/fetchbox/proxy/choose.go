@@ -35,9 +35,9 @@ type member struct {
 	pools   *Pools
 	pool    string
 	name    string
-	address string        // without credentials
-	proxy   *url.URL      // without credentials; nil without a proxy
-	user    *url.Userinfo // credentials
+	address string          // without credentials
+	proxy   *url.URL        // without credentials; nil without a proxy
+	user    *url.Userinfo   // credentials
 	plain   *http.Transport // for http:// URLs through an HTTP proxy, which get the whole request
 	tunnel  *http.Transport // for all others
 

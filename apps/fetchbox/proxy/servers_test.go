@@ -89,6 +89,7 @@ func forward(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
+	w.Header().Set("Location", answer.Header.Get("Location"))
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, answer.Body)
 }

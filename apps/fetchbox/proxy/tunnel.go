@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
@@ -49,11 +51,20 @@ func (r *Route) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer, err := m.plain.RoundTrip(request)
 	r.delay = max(time.Since(began), 1)
+	if HungUp(err) && request.Context().Err() == nil {
+		return nil, m.failed("the proxy closed the connection without an answer", withoutAddress(err))
+	}
 	if err == nil && answer.StatusCode == http.StatusProxyAuthRequired {
 		_ = answer.Body.Close()
 		return nil, m.refused(answer)
 	}
 	return answer, err
+}
+
+// HungUp reports whether an error means that the other side closed a connection instead of answering.
+func HungUp(err error) bool {
+	return err != nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "server closed idle connection")) // net/http has no type for it
 }
 
 // tls returns the settings of TLS to a host; an http.Transport sets the host itself.
@@ -177,6 +188,9 @@ func (m *member) httpConnect(conn net.Conn, target string) error {
 // want to.
 func (m *member) refused(answer *http.Response) error {
 	e := &Error{Proxy: m.name, Doing: "the proxy refused the request", Status: answer.StatusCode, Err: fmt.Errorf("it answered HTTP %d", answer.StatusCode)}
+	if e.Status == http.StatusUnauthorized { // some proxies say this instead (tinyproxy)
+		e.Status = http.StatusProxyAuthRequired
+	}
 	e.RetryAfter = failure.NewHTTPError(answer.StatusCode, answer.Header, nil).RetryAfter
 	e.Either = !e.rests()
 	return e

@@ -167,16 +167,9 @@ func TestAProxyIsNeverAskedForAPrivateAddress(t *testing.T) {
 	for _, proxyURL := range []string{"http://" + web.address, "socks5://" + socks.address} {
 		for _, remote := range []bool{false, true} {
 			p := n.pools(Member{URL: proxyURL, RemoteNames: remote})
-			for _, scheme := range []string{"http", "https"} {
-				for _, host := range []string{"db.private.test", "10.0.0.9", "[::ffff:10.0.0.9]", "169.254.169.254", "[::1]", "127.0.0.2", "2130706433", "0x7f.1"} {
-					if _, err := download(t, p, scheme+"://"+host+":8080/"); !errors.Is(err, safehttp.ErrBlocked) {
-						t.Errorf("%s://%s through %s: %v", scheme, host, proxyURL, err)
-					}
-					from := at(n.plain, "source.test", "/?to="+url.QueryEscape(scheme+"://"+host+":8080/"))
-					if _, err := download(t, p, from); !errors.Is(err, safehttp.ErrBlocked) {
-						t.Errorf("a redirect to %s://%s through %s: %v", scheme, host, proxyURL, err)
-					}
-				}
+			for _, host := range []string{"db.private.test", "10.0.0.9", "[::ffff:10.0.0.9]", "169.254.169.254", "[::1]", "127.0.0.2", "2130706433", "0x7f.1"} {
+				n.isRefused(p, "http://"+host+":8080/")
+				n.isRefused(p, "https://"+host+":8080/")
 			}
 		}
 	}
@@ -184,6 +177,17 @@ func TestAProxyIsNeverAskedForAPrivateAddress(t *testing.T) {
 		if strings.Contains(target, ":8080") {
 			t.Errorf("a proxy was asked for %s", target)
 		}
+	}
+}
+
+// isRefused checks that an address is called neither at once nor after a redirect.
+func (n *network) isRefused(p *Pools, address string) {
+	n.Helper()
+	if _, err := download(n.T, p, address); !errors.Is(err, safehttp.ErrBlocked) {
+		n.Errorf("%s through %s: %v", address, p.Status()[1].Address, err)
+	}
+	if _, err := download(n.T, p, at(n.plain, "source.test", "/?to="+url.QueryEscape(address))); !errors.Is(err, safehttp.ErrBlocked) {
+		n.Errorf("a redirect to %s through %s: %v", address, p.Status()[1].Address, err)
 	}
 }
 

@@ -47,10 +47,10 @@ type Spool struct {
 	lock  io.Closer
 
 	mu       sync.Mutex
-	used     int64             // of complete files and of writers
-	files    map[string]int64  // sizes of the complete files
-	doubtful map[string]bool   // complete files of an earlier process whose checksum was not verified yet
-	writing  map[string]bool   // names of the writers that are open
+	used     int64            // of complete files and of writers
+	files    map[string]int64 // sizes of the complete files
+	doubtful map[string]bool  // complete files of an earlier process whose checksum was not verified yet
+	writing  map[string]bool  // names of the writers that are open
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
@@ -253,7 +253,9 @@ func (s *Spool) release(n int64) {
 }
 
 // full is the error of a spool or a disk without space. It costs a job no attempt, because uploads free the space.
-func full(err error) error { return failure.Throttled(failure.WithCode(err, code.StorageSpoolFull), fullWait) }
+func full(err error) error {
+	return failure.Throttled(failure.WithCode(err, code.StorageSpoolFull), fullWait)
+}
 
 // fileError gives an error of the file system its code, and removes the path from its text.
 func fileError(doing string, err error) error {

@@ -162,6 +162,7 @@ func TestTheQuotaHoldsOverAllFilesAndCostsNoAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer w.Abort()
 	_, err = s.Create("c", 101)
 	wantCode(t, err, code.StorageSpoolFull)
 	if v := verdict(err); v.To != holdfast.Queued || v.Charge != store.ChargeRelease {

@@ -90,7 +90,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // exhausted returns the error of a file of unknown size that alone is larger than the quota, or else the error of a full spool.
 func (w *Writer) exhausted(err error) error {
-	if w.size >= w.spool.quota-step {
+	if w.size+step > w.spool.quota && w.spool.Usage().Bytes == w.reserved {
 		return failure.WithCode(fmt.Errorf("the resource has more than %d bytes, and the quota of the spool is %d", w.size, w.spool.quota), code.DownloadTooLarge)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -66,8 +67,8 @@ func content(t *testing.T, from blob.Store, key string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	text := make([]byte, file.Size)
-	if _, err := file.Read(text); err != nil && file.Size > 0 {
+	text, err := io.ReadAll(file)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
@@ -129,7 +130,9 @@ type faultyS3 struct {
 	asked atomic.Int64
 }
 
-func (f *faultyS3) set(fault func(w http.ResponseWriter, r *http.Request) bool) { f.fault.Store(&fault) }
+func (f *faultyS3) set(fault func(w http.ResponseWriter, r *http.Request) bool) {
+	f.fault.Store(&fault)
+}
 
 func faulty(t *testing.T) (*faultyS3, string) {
 	t.Helper()
