@@ -100,7 +100,7 @@ func TestRequestsWithoutTheRightAreRefused(t *testing.T) {
 		"no key": {"", 401, "AUTH_MISSING"}, "nonsense": {"nonsense", 401, "AUTH_INVALID"}, "unknown": {apikeyText(t), 401, "AUTH_INVALID"}, "read-only": {viewer, 403, "AUTH_FORBIDDEN"},
 	} {
 		var no refused
-		ask(t, s.at, try.key, "POST", "/api/jobs", body).is(t, try.status, &no)
+		client{s.at, try.key}.ask(t, "POST", "/api/jobs", body).is(t, try.status, &no)
 		if no.Error.Code != try.code {
 			t.Errorf("%s: %+v", name, no)
 		}
@@ -108,7 +108,7 @@ func TestRequestsWithoutTheRightAreRefused(t *testing.T) {
 	if n := s.faulty.Calls("Enqueue") + s.faulty.Calls("CreateGroup"); n > 0 {
 		t.Errorf("the store was called %d times", n)
 	}
-	ask(t, s.at, viewer, "GET", "/api/jobs", "").is(t, http.StatusOK, nil)
+	client{s.at, viewer}.ask(t, "GET", "/api/jobs", "").is(t, http.StatusOK, nil)
 }
 
 func apikeyText(t *testing.T) string {
@@ -158,7 +158,7 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 	ids := make([]holdfast.ID, 12)
 	for i := range ids {
 		sent.Go(func() {
-			a, err := tryAsk(s.at, s.key, "POST", "/api/jobs", body, "Idempotency-Key", "monday")
+			a, err := client{s.at, s.key}.try("POST", "/api/jobs", body, "Idempotency-Key", "monday")
 			var done accepted
 			if err == nil && a.status == http.StatusServiceUnavailable { // more at once than MAX_INTAKES allows
 				return
@@ -189,7 +189,7 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 	}
 	other := s.newKey(apikey.Request{Name: "other", Scope: apikey.Operator})
 	var theirs accepted
-	ask(t, s.at, other, "POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &theirs)
+	client{s.at, other}.ask(t, "POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &theirs)
 	if theirs.Existing {
 		t.Error("an idempotency key reaches another owner's job")
 	}

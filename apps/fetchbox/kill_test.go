@@ -61,11 +61,11 @@ func (v *victim) start() {
 
 // submit sends a manifest until it is acknowledged, however often the process is killed meanwhile.
 func (v *victim) submit(name, body string) {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		v.mu.Lock()
 		at, key := v.at, v.key
 		v.mu.Unlock()
-		a, err := tryAsk(at, key, "POST", "/api/jobs", body, "Idempotency-Key", name)
+		a, err := client{at, key}.try("POST", "/api/jobs", body, "Idempotency-Key", name)
 		if err != nil || a.status >= 500 {
 			continue
 		}
@@ -93,11 +93,11 @@ func TestNothingIsLostOrDoubledWhenTheProcessIsKilled(t *testing.T) {
 				paths = append(paths, fmt.Sprintf("/%s/%d", kind, n))
 			}
 			v.submit(fmt.Sprint("manifest ", n), manifestOf(o.URL, paths...))
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond)
 		}
 	})
 	for range kills {
-		time.Sleep(time.Duration(rand.Int64N(int64(1500 * time.Millisecond))))
+		<-time.After(time.Duration(rand.Int64N(int64(1500 * time.Millisecond))))
 		v.p.Kill()
 		v.start()
 	}
@@ -112,9 +112,9 @@ func TestNothingIsLostOrDoubledWhenTheProcessIsKilled(t *testing.T) {
 
 func (v *victim) until(what string, yes func() bool) {
 	v.Helper()
-	for end := time.Now().Add(patience); !yes(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); !yes(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			v.Fatalf("waited in vain until %s\n%s", what, v.p.Output())
+			v.Fatalf("timed out waiting until %s\n%s", what, v.p.Output())
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (v *victim) awaitEnd(jobs, each int) {
 				Jobs []jobView
 				Next *holdfast.ID `json:"next_cursor"`
 			}
-			a, err := tryAsk(v.at, v.key, "GET", "/api/jobs?limit=200&cursor="+cursor, "")
+			a, err := client{v.at, v.key}.try("GET", "/api/jobs?limit=200&cursor="+cursor, "")
 			if err != nil || a.status != http.StatusOK {
 				return false
 			}

@@ -254,11 +254,11 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 // jobData is the data of a job's page.
 type jobData struct {
 	jobRow
-	Members   holdfast.Members
-	State     string
-	States    []string
-	Resources []resourceView
-	Next      string
+	Members holdfast.Members
+	State   string
+	States  []string
+	Rows    []resourceView
+	Next    string
 }
 
 func (p *pages) job(w http.ResponseWriter, r *http.Request, c caller) error {
@@ -272,7 +272,7 @@ func (p *pages) job(w http.ResponseWriter, r *http.Request, c caller) error {
 	}
 	query := r.URL.Query()
 	data := jobData{jobRow: rowOf(v), Members: group.Members, State: query.Get("state"), States: []string{"queued", "processing", "complete", "failed", "cancelled"}}
-	data.Resources, data.Next, err = p.resourceViews(r.Context(), store.Filter{Group: group.ID, State: holdfast.State(data.State), Limit: pageResources, Cursor: query.Get("cursor")})
+	data.Rows, data.Next, err = p.resourceViews(r.Context(), store.Filter{Group: group.ID, State: holdfast.State(data.State), Limit: pageResources, Cursor: query.Get("cursor")})
 	if err != nil {
 		return err
 	}

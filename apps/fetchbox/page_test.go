@@ -121,7 +121,7 @@ func TestThePagesAreAccessibleAndFitAPhone(t *testing.T) {
 
 func TestThePageHasNoInlineCodeAndLoadsNothingFromOtherSites(t *testing.T) {
 	s := idleScene(t)
-	page := ask(t, s.at, "", "GET", "/", "")
+	page := client{s.at, ""}.ask(t, "GET", "/", "")
 	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy is %q", policy)
 	}
@@ -136,7 +136,8 @@ func TestThePageHasNoInlineCodeAndLoadsNothingFromOtherSites(t *testing.T) {
 func TestAPublicPageAsksForAKey(t *testing.T) {
 	s := idleScene(t, "ADDR", "0.0.0.0:0")
 	for _, path := range []string{"/", "/dead-letters", "/events"} {
-		if a := ask(t, s.at, "", "GET", path, ""); a.status != http.StatusUnauthorized || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Basic") {
+		a := client{s.at, ""}.ask(t, "GET", path, "")
+		if a.status != http.StatusUnauthorized || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Basic") {
 			t.Errorf("%s: %d %s", path, a.status, a.header.Get("WWW-Authenticate"))
 		}
 	}
@@ -164,7 +165,8 @@ func TestAPublicPageAsksForAKey(t *testing.T) {
 func TestAFormFromAnotherSiteIsRefused(t *testing.T) {
 	s := idleScene(t)
 	for _, path := range []string{"/jobs", "/replays", "/jobs/x/cancel", "/api/jobs"} {
-		if a := ask(t, s.at, s.key, "POST", path, "x", "Sec-Fetch-Site", "cross-site"); a.status != http.StatusForbidden {
+		a := client{s.at, s.key}.ask(t, "POST", path, "x", "Sec-Fetch-Site", "cross-site")
+		if a.status != http.StatusForbidden {
 			t.Errorf("%s: %d", path, a.status)
 		}
 	}

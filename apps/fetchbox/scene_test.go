@@ -78,7 +78,7 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for i := range 10 {
 			_, _ = io.WriteString(w, text[len(text)*i/10:len(text)*(i+1)/10])
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond)
 		}
 		return
 	}
@@ -211,9 +211,9 @@ func (s *scene) newKey(request apikey.Request) string {
 
 func (s *scene) until(what string, yes func() bool) {
 	s.Helper()
-	for end := time.Now().Add(patience); !yes(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !yes(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatalf("waited in vain until %s\n%s", what, s.logged)
+			s.Fatalf("timed out waiting until %s\n%s", what, s.logged)
 		}
 	}
 }
@@ -228,27 +228,30 @@ type answer struct {
 // ask sends a request with the scene's key. Headers come in pairs.
 func (s *scene) ask(method, path, body string, headers ...string) answer {
 	s.Helper()
-	return ask(s, s.at, s.key, method, path, body, headers...)
+	return client{s.at, s.key}.ask(s, method, path, body, headers...)
 }
 
-func ask(t testing.TB, at, key, method, path, body string, headers ...string) answer {
+// A client sends requests to an address with an API key.
+type client struct{ at, key string }
+
+func (c client) ask(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
-	a, err := tryAsk(at, key, method, path, body, headers...)
+	a, err := c.try(method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func tryAsk(at, key, method, path, body string, headers ...string) (answer, error) {
+func (c client) try(method, path, body string, headers ...string) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, c.at+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
-	if key != "" {
-		r.Header.Set("Authorization", "Bearer "+key)
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")

@@ -91,7 +91,7 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "DOWNLOAD_MIN_SPEED", Default: "1024", Meaning: "Minimum bytes per second of a download, measured over 15 seconds.", Set: setting.Bytes(func(s *settings) *int64 { return &s.Download.MinSpeed }, 1, 1<<40)},
 	{Name: "HOST_CONCURRENCY", Default: "8", Meaning: "Maximum number of downloads from one host at once, in one process.", Set: setting.Number(func(s *settings) *int { return &s.Download.Concurrency }, 1, 10_000)},
 	{Name: "HOST_DELAY_MS", Default: "0", Meaning: "Time from the start of one request to a host to the next.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Download.Delay }, time.Millisecond, 0, time.Hour)},
-	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: resources may be on private networks and on this machine, and on any port. Then whoever may submit a job can read what this machine can reach.", Set: setting.Choice(func(s *settings) *bool { return &s.Download.PrivateOK }, "off", "on")},
+	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: resources may be on private networks and on this machine, and on any port. Then every client that may submit a job can read what this machine can reach.", Set: setting.Choice(func(s *settings) *bool { return &s.Download.PrivateOK }, "off", "on")},
 	{Name: "ALLOW_NETWORKS", Meaning: "Private networks on which resources may be, separated by commas, such as 10.1.0.0/16.", Set: setNetworks},
 
 	{Name: "WORKER_LEASE_TTL_SEC", Default: "30", Meaning: "Lease duration. A resource whose worker stops renewing is reclaimed after this time. Workers renew after a third of it.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},

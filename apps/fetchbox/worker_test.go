@@ -262,7 +262,7 @@ func TestAReplayThroughTheAPI(t *testing.T) {
 		t.Errorf("%+v", preview)
 	}
 	stranger := s.newKey(apikey.Request{Name: "stranger", Scope: apikey.Operator})
-	ask(t, s.at, stranger, "POST", "/api/replays", `{"dry_run":true}`).is(t, http.StatusOK, &preview)
+	client{s.at, stranger}.ask(t, "POST", "/api/replays", `{"dry_run":true}`).is(t, http.StatusOK, &preview)
 	if preview.Letters != 0 {
 		t.Errorf("another owner can replay %+v", preview)
 	}
@@ -284,22 +284,22 @@ func TestOwnersSeeOnlyTheirOwn(t *testing.T) {
 		"POST " + at + "/resources/" + resource.ID.String() + "/retry", "GET /api/dead-letters/1"} {
 		method, path, _ := strings.Cut(try, " ")
 		var no refused
-		ask(t, s.at, stranger, method, path, "").is(t, http.StatusNotFound, &no)
+		client{s.at, stranger}.ask(t, method, path, "").is(t, http.StatusNotFound, &no)
 		if no.Error.Code != "VALIDATION_NOT_FOUND" {
 			t.Errorf("%s: %+v", try, no)
 		}
 	}
 	var list struct{ Jobs []jobView }
-	ask(t, s.at, stranger, "GET", "/api/jobs", "").is(t, http.StatusOK, &list)
+	client{s.at, stranger}.ask(t, "GET", "/api/jobs", "").is(t, http.StatusOK, &list)
 	var letters struct {
 		Letters []letterView `json:"dead_letters"`
 	}
-	ask(t, s.at, stranger, "GET", "/api/dead-letters", "").is(t, http.StatusOK, &letters)
+	client{s.at, stranger}.ask(t, "GET", "/api/dead-letters", "").is(t, http.StatusOK, &letters)
 	if len(list.Jobs)+len(letters.Letters) > 0 {
 		t.Errorf("%+v %+v", list, letters)
 	}
 	admin := s.newKey(apikey.Request{Name: "admin", Scope: apikey.Admin})
-	ask(t, s.at, admin, "GET", at, "").is(t, http.StatusOK, nil)
+	client{s.at, admin}.ask(t, "GET", at, "").is(t, http.StatusOK, nil)
 }
 
 // The stream is down while resources fail: nothing is lost, and each is published once it is back.
@@ -317,7 +317,7 @@ func TestDeadLettersWaitForTheStream(t *testing.T) {
 	var ready struct {
 		Status string `json:"status"`
 	}
-	ask(t, s.at, "", "GET", "/readyz", "").is(t, http.StatusOK, &ready)
+	client{s.at, ""}.ask(t, "GET", "/readyz", "").is(t, http.StatusOK, &ready)
 	if ready.Status != "degraded" {
 		t.Errorf("while the stream is down it is %q", ready.Status)
 	}

@@ -69,7 +69,7 @@ var importRules = []importRule{
 	{"apps/internal/web", "", "", "database/sql", "what the HTTP servers of applications share: it knows nothing of jobs"},
 	{"apps/internal", "internal/testprograms", "", "database/sql", "shared by applications and their tests; imports no application"},
 	{"apps/convert/gateway", "apps/internal/pdf", "go.yaml.in/yaml/v3", "database/sql", "an ordinary HTTP service: it knows nothing of jobs"},
-	{"apps/convert", "internal/config engine failure apikey notify/sse ops internal/probe store/anystore telemetry internal/limit apps/internal/blob apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
+	{"apps/convert", "internal/config engine failure apikey notify/sse ops internal/probe store/anystore telemetry internal/limit apps/internal/blob apps/internal/web apps/internal/keyring apps/internal/setting apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
 	{"apps/fetchbox/manifest", "apps/fetchbox/code", "", "os net database/sql log log/slog", "reads and checks manifests: it knows nothing of jobs"},
 	{"apps/fetchbox/deadletter", "apps/fetchbox/deadletter", "github.com/nats-io/nats.go github.com/nats-io/nats-server/v2 google.golang.org/protobuf", "net/http database/sql log log/slog", "dead letters in a stream of NATS"},
 	{"apps/fetchbox/ledger", "", "go.etcd.io/bbolt", "net net/http database/sql log log/slog", "snapshots of jobs, a function of the event feed"},

@@ -156,7 +156,7 @@ func (o *Outbox) publish(ctx context.Context, record *store.Record, at *position
 	text := strconv.FormatUint(seq, 10)
 	told := store.Event{Job: event.Job, Name: EventPublished, Actor: actor, Reason: "published on " + Subject + " as " + text, Request: text}
 	err = o.save(ctx, record, *at, []store.Event{told})
-	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) { // retention deleted the resource: nothing can be told of it
+	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) { // retention deleted the resource, and its story with it
 		err = o.save(ctx, record, *at, nil)
 	}
 	if err == nil && o.Published != nil {

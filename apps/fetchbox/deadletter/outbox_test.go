@@ -66,7 +66,7 @@ func TestADeadLetterWhoseRecordWasLostIsNotPublishedAgain(t *testing.T) {
 			if err := s.outbox.Step(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) {
 				t.Fatalf("%v", err)
 			}
-			time.Sleep(3 * min(window, 100*time.Millisecond)) // the window passes by the server's clock
+			<-time.After(3 * min(window, 100*time.Millisecond)) // the window passes by the server's clock
 			s.steps()
 			s.once(ids)
 		})

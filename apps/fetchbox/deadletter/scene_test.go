@@ -133,9 +133,9 @@ func (s *scene) works(ids []holdfast.ID) {
 
 func (s *scene) until(what string, yes func() bool) {
 	s.Helper()
-	for end := time.Now().Add(patience); !yes(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !yes(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatalf("waited in vain until %s", what)
+			s.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -116,9 +116,9 @@ func (s *Stream) publish(ctx context.Context, id string, letter *pb.DeadLetterTa
 	m.Data = body
 	m.Header.Set("Content-Type", contentType)
 	m.Header.Set("Fetchbox-Code", letter.GetFailureCode())
-	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(StreamName), jetstream.WithExpectLastSequence(after), jetstream.WithRetryAttempts(0))
+	confirmed, err := s.js.PublishMsg(ctx, m, jetstream.WithMsgID(id), jetstream.WithExpectStream(StreamName), jetstream.WithExpectLastSequence(after), jetstream.WithRetryAttempts(0))
 	if err == nil {
-		return ack.Sequence, nil
+		return confirmed.Sequence, nil
 	}
 	var answer *jetstream.APIError
 	if !errors.As(err, &answer) || answer.ErrorCode != wrongLastSeq {

@@ -108,9 +108,9 @@ func (s *scene) works() {
 
 func (s *scene) until(what string, yes func() bool) {
 	s.Helper()
-	for end := time.Now().Add(patience); !yes(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !yes(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatalf("waited in vain until %s", what)
+			s.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (s *scene) last() uint64 {
 	return at.Last
 }
 
-// replayed starts a replay and waits until it does not go on.
+// replayed starts a replay and waits until it has ended or stopped.
 func (s *scene) replayed(spec replay.Spec) replay.Progress {
 	s.Helper()
 	spec.Actor = "ann"

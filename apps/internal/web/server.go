@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Handler answers requests and can be told that the process is about to stop.
+// A Handler answers requests, and is notified when the process is about to stop.
 type Handler interface {
 	http.Handler
 	Drain()       // requests are still answered; the readiness check says that the process stops
