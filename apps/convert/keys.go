@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -19,5 +20,9 @@ func keys(ctx context.Context, set settings, args []string, out io.Writer, log *
 		return err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	return keyring.Command(ctx, a.operator, args, out, "convert key")
+	err = keyring.Command(ctx, a.operator, args, out, "convert key")
+	if errors.Is(err, keyring.ErrUsage) {
+		err = fmt.Errorf("%w: %w", err, errUsage)
+	}
+	return err
 }

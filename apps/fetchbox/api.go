@@ -184,7 +184,7 @@ func callerOf(k apikey.Key, method string) (caller, error) {
 	}
 	c := caller{owner: k.Owner, all: k.Scope.Allows(apikey.Admin) && k.Owner == "", name: k.Name}
 	if c.owner == "" {
-		c.owner = "key." + k.ID
+		c.owner = "key-" + k.ID
 	}
 	return c, nil
 }

@@ -22,12 +22,12 @@ func Usage(program string) string {
 }
 
 // ErrUsage marks errors in the arguments of Command.
-var ErrUsage = errors.New("choose key create, key list or key revoke ID")
+var ErrUsage = errors.New("choose create, list or revoke")
 
 // Command runs the command line of API keys: create, list or revoke. reason is recorded in the audit log.
 func Command(ctx context.Context, by ops.Keys, args []string, out io.Writer, reason string) error {
 	if len(args) == 0 {
-		return ErrUsage
+		return fmt.Errorf("key: %w", ErrUsage)
 	}
 	who := ops.Actor{Name: Actor(), Reason: reason}
 	switch verb, args := args[0], args[1:]; {
