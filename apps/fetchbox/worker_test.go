@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -328,4 +330,99 @@ func TestDeadLettersWaitForTheStream(t *testing.T) {
 	}
 	s.outbox.Stream, s.replays.Stream = s.stream, s.stream
 	s.lettersOnce(2)
+}
+
+// A pool without a usable proxy: the resource waits and spends no attempt, unless the settings say so.
+func TestWithoutAUsableProxyAResourceWaits(t *testing.T) {
+	for setting, spends := range map[string]bool{"wait": false, "attempt": true} {
+		t.Run(setting, func(t *testing.T) {
+			config := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(config, []byte("pools:\n  dead:\n    - {url: \"http://127.0.0.1:1\"}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := newScene(t, "CONFIG", config, "PROXY_EXHAUSTED", setting, "DOWNLOAD_RETRY_LIMIT", "50", "RETRY_BASE_DELAY_MS", "1")
+			job := s.submitsManifest(fmt.Sprintf(`{"proxy": "dead", "resources": [{"url": "%s/ok/a"}]}`, s.origin.URL))
+			var r resourceView
+			s.until("no proxy is usable", func() bool {
+				r = s.resourcesOf(job)["/ok/a"]
+				return r.Failure != nil && r.Failure.Code == code.DownloadProxyExhausted && r.State == holdfast.Queued
+			})
+			var detail resourceView
+			s.ask("GET", "/api/jobs/"+job.String()+"/resources/"+r.ID.String(), "").is(t, http.StatusOK, &detail)
+			tried := 0
+			for _, a := range detail.History {
+				if a.Failure != nil && a.Failure.Code == code.DownloadProxyError {
+					tried++
+				}
+			}
+			if spent := r.Attempts > tried; spent != spends {
+				t.Errorf("%d attempts, %d of them reached a proxy: %+v", r.Attempts, tried, detail.History)
+			}
+			if r.NextTry == nil {
+				t.Error("it does not say when it is tried again")
+			}
+		})
+	}
+}
+
+func TestWhatAHandlerRefusesIsADeadLetterAtOnce(t *testing.T) {
+	s := newScene(t)
+	job := s.submitsManifest(fmt.Sprintf(`{"resources": [{"url": "%s/ok/a", "handler": "image"}, {"url": "%s/ok/b", "handler": "raw"}]}`, s.origin.URL, s.origin.URL))
+	v := s.becomes(job, ledger.Failed)
+	if v.LastError.Code != code.HandlerNotAnImage || v.ResourcesComplete != 1 || v.Retries != 0 {
+		t.Errorf("%+v", v)
+	}
+	if letter := s.lettersOnce(1)[0]; letter.GetFailureCode() != code.HandlerNotAnImage || letter.GetAttempts() != 1 {
+		t.Errorf("%v", letter)
+	}
+	s.until("the dead letter is counted", func() bool {
+		metrics := string(client{s.at, ""}.ask(t, "GET", "/metrics", "").body)
+		return strings.Contains(metrics, `fetchbox_dead_letters_total{code="HANDLER_NOT_AN_IMAGE"} 1`)
+	})
+}
+
+func TestEventsOfAJobArriveAsTheyHappen(t *testing.T) {
+	s := idleScene(t)
+	job := s.submits("/ok/a", "/status/404/b")
+	other := s.submits("/ok/c")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at+"/api/jobs/"+job.String()+"/events?after=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	s.works()
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(response.Body)
+	for !(seen["job.complete"] && seen["job.failed"] && seen["job.dead_letter"]) && lines.Scan() {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			seen[name] = true
+		}
+		if strings.Contains(lines.Text(), other.String()) {
+			t.Errorf("an event of another job: %s", lines.Text())
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("the stream ended with %v: %v", seen, lines.Err())
+	}
+}
+
+func TestFetchBoxOnPostgreSQL(t *testing.T) {
+	s := newScene(t, "DATABASE_URL", pgtest.Database(t))
+	job := s.submits("/ok/a", "/flaky/1/b", "/status/404/c")
+	v := s.becomes(job, ledger.Failed)
+	if v.ResourcesComplete != 2 || v.ResourcesFailed != 1 {
+		t.Errorf("%+v", v)
+	}
+	s.lettersOnce(1)
+	s.ask("POST", "/api/replays", `{"filter":{"code":"DOWNLOAD_"}}`).is(t, http.StatusAccepted, nil)
+	if letters := s.lettersOnce(2); letters[1].GetGeneration() != 2 {
+		t.Errorf("%v", letters)
+	}
 }

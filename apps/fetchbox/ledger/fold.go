@@ -180,6 +180,9 @@ func (p *page) save() error {
 		if err := p.tx.Bucket(bucketJobs).Put(id[:], text); err != nil {
 			return err
 		}
+		if err := p.tx.Bucket(bucketOwners).Put(ownerKey(s.Owner, id), []byte{}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -74,6 +75,7 @@ var (
 	bucketMeta    = []byte("meta")
 	bucketJobs    = []byte("jobs")
 	bucketMembers = []byte("members")
+	bucketOwners  = []byte("owners") // keys are owner, a zero byte, and the id of a job
 	keyAfter      = []byte("after")
 )
 
@@ -111,8 +113,15 @@ func Open(file string, cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
+var buckets = [][]byte{bucketMeta, bucketJobs, bucketMembers, bucketOwners}
+
+// ownerKey is the key of a job in the index by owner.
+func ownerKey(owner string, job holdfast.ID) []byte {
+	return append(append([]byte(owner), 0), job[:]...)
+}
+
 func createBuckets(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketJobs, bucketMembers} {
+	for _, name := range buckets {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -166,7 +175,7 @@ func (l *Ledger) After() (after int64, err error) {
 // Clear deletes everything, so that the next step builds the ledger again.
 func (l *Ledger) Clear() error {
 	return l.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketJobs, bucketMembers} {
+		for _, name := range buckets {
 			if err := tx.DeleteBucket(name); err != nil {
 				return err
 			}
@@ -205,33 +214,48 @@ func (l *Ledger) DeadLetter(job, resource holdfast.ID) (seq uint64, err error) {
 // Jobs returns up to limit snapshots, the newest first, of jobs before the given one; with a zero id, the newest of all. An empty owner selects the jobs of all.
 func (l *Ledger) Jobs(owner string, before holdfast.ID, limit int) (snapshots []JobSnapshot, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
-		cursor := tx.Bucket(bucketJobs).Cursor()
-		var key, text []byte
-		if before.IsZero() {
-			key, text = cursor.Last()
-		} else if key, text = cursor.Seek(before[:]); key == nil {
-			key, text = cursor.Last()
-		} else {
-			key, text = cursor.Prev()
-		}
-		for ; key != nil && len(snapshots) < limit; key, text = cursor.Prev() {
+		ids := newest(tx, owner, before, limit)
+		for _, id := range ids {
 			var s JobSnapshot
-			if err := json.Unmarshal(text, &s); err != nil {
+			if err := json.Unmarshal(tx.Bucket(bucketJobs).Get(id), &s); err != nil {
 				return err
 			}
-			if owner == "" || s.Owner == owner {
-				snapshots = append(snapshots, s)
-			}
+			snapshots = append(snapshots, s)
 		}
 		return nil
 	})
 	return snapshots, err
 }
 
+// newest returns the ids of the newest jobs of an owner, or of all, before the given one.
+func newest(tx *bbolt.Tx, owner string, before holdfast.ID, limit int) (ids [][]byte) {
+	bucket, prefix := tx.Bucket(bucketJobs), []byte(nil)
+	if owner != "" {
+		bucket, prefix = tx.Bucket(bucketOwners), append([]byte(owner), 0)
+	}
+	if before.IsZero() {
+		before = lastID
+	}
+	cursor := bucket.Cursor()
+	key, _ := cursor.Seek(slices.Concat(prefix, before[:]))
+	if key == nil {
+		key, _ = cursor.Last()
+	} else {
+		key, _ = cursor.Prev()
+	}
+	for ; key != nil && bytes.HasPrefix(key, prefix) && len(ids) < limit; key, _ = cursor.Prev() {
+		ids = append(ids, key[len(prefix):])
+	}
+	return ids
+}
+
+// lastID sorts after every id.
+var lastID = holdfast.ID(bytes.Repeat([]byte{0xff}, 16))
+
 // Forget deletes the snapshots of jobs that were created before an instant and have no resource left that may run.
 func (l *Ledger) Forget(before time.Time) (count int, err error) {
 	err = l.db.Update(func(tx *bbolt.Tx) error {
-		var old [][]byte
+		var old []JobSnapshot
 		cursor := tx.Bucket(bucketJobs).Cursor()
 		for key, text := cursor.First(); key != nil && len(old) < feedPage; key, text = cursor.Next() {
 			var s JobSnapshot
@@ -242,11 +266,11 @@ func (l *Ledger) Forget(before time.Time) (count int, err error) {
 				break // keys are in the order of their creation
 			}
 			if s.ResourcesQueued+s.ResourcesRunning == 0 && s.UpdatedAt.Before(before) {
-				old = append(old, slices.Clone(key))
+				old = append(old, s)
 			}
 		}
-		for _, key := range old {
-			if err := forget(tx, key); err != nil {
+		for _, s := range old {
+			if err := forget(tx, s); err != nil {
 				return err
 			}
 		}
@@ -256,10 +280,10 @@ func (l *Ledger) Forget(before time.Time) (count int, err error) {
 	return count, err
 }
 
-func forget(tx *bbolt.Tx, job []byte) error {
+func forget(tx *bbolt.Tx, s JobSnapshot) error {
 	var members [][]byte
 	cursor := tx.Bucket(bucketMembers).Cursor()
-	for key, _ := cursor.Seek(job); key != nil && string(key[:len(job)]) == string(job); key, _ = cursor.Next() {
+	for key, _ := cursor.Seek(s.ID[:]); bytes.HasPrefix(key, s.ID[:]); key, _ = cursor.Next() {
 		members = append(members, slices.Clone(key))
 	}
 	for _, key := range members {
@@ -267,5 +291,8 @@ func forget(tx *bbolt.Tx, job []byte) error {
 			return err
 		}
 	}
-	return tx.Bucket(bucketJobs).Delete(job)
+	if err := tx.Bucket(bucketOwners).Delete(ownerKey(s.Owner, s.ID)); err != nil {
+		return err
+	}
+	return tx.Bucket(bucketJobs).Delete(s.ID[:])
 }
