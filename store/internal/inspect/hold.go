@@ -36,6 +36,20 @@ func (i *Inspector) Holds(ctx context.Context) ([]store.Hold, error) {
 	return holds, err
 }
 
+// HeldLines lists up to limit lines that a dead letter holds, the oldest job first.
+func (i *Inspector) HeldLines(ctx context.Context, limit int) (lines []store.HeldLine, err error) {
+	if limit < 1 || limit > store.MaxHeldLines {
+		return nil, invalid("%d held lines: give a limit between 1 and %d", limit, store.MaxHeldLines)
+	}
+	err = i.q.Query(ctx, i.statements["inspect_held_lines"], []any{limit}, func(r Row) error {
+		lines = append(lines, store.HeldLine{
+			Owner: r.Text(0), Order: r.Text(1), Job: r.ID(2), Kind: r.Text(3), Queue: r.Text(4), Code: r.Text(5), Since: r.Time(6), Waiting: r.Int(7),
+		})
+		return nil
+	})
+	return lines, err
+}
+
 // readHold reads one row of the statement inspect_holds.
 func readHold(r Row, now time.Time) store.Hold {
 	hold := store.Hold{}.WithScope(r.Text(0), r.Text(1))

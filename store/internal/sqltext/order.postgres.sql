@@ -14,10 +14,15 @@ SELECT d.job, d.owner, d.key, d.hold, true
 
 -- name: order_leave
 -- Jobs that have left their lines.
-UPDATE holdfast_order SET live = false WHERE job = ANY ($1::uuid[]) AND live
+UPDATE holdfast_order SET live = false, held = false WHERE job = ANY ($1::uuid[]) AND live
+
+-- name: order_hold
+-- Dead letters, which keep the others of their lines waiting.
+UPDATE holdfast_order SET held = true WHERE job = ANY ($1::uuid[]) AND live
 
 -- name: order_return
--- Jobs that had left their lines go to the ends of them.
+-- Jobs that had left their lines go to the ends of them. Dead letters that held their lines are still in them.
+WITH released AS (UPDATE holdfast_order SET held = false WHERE job = ANY ($1::uuid[]) AND held AND live)
 UPDATE holdfast_order SET live = true, seq = DEFAULT WHERE job = ANY ($1::uuid[]) AND NOT live
 
 -- name: order_advance
@@ -31,7 +36,7 @@ WITH line AS MATERIALIZED (
          WHERE o.live AND o.owner = l.owner AND o.key = l.key AND (f.job IS NULL OR o.hold AND f.state = 'failed' AND f.discarded_at IS NULL)
          ORDER BY o.owner, o.key, o.seq LIMIT 1) AS h
 ), ended AS (
-    UPDATE holdfast_order o SET live = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
+    UPDATE holdfast_order o SET live = false, held = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
      WHERE o.live AND o.owner = l.owner AND o.key = l.key AND o.seq < coalesce(h.seq, 9223372036854775807)
 ), waiting AS MATERIALIZED (
     SELECT w.ctid AS place, w.due_at - interval '8766000 hours' AS due_at, w.job FROM head h JOIN holdfast_later w ON w.job = h.job
@@ -65,6 +70,15 @@ WITH RECURSIVE line AS (
       FROM line l LEFT JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
 )
 SELECT s.owner, s.key, s.job::text, s.stuck, s.n FROM seen s WHERE s.stuck OR s.n = $3::integer ORDER BY s.n
+
+-- part: live in line
+o.live
+
+-- part: lives behind
+w.live
+
+-- part: held line
+o.held
 
 -- name: inspect_line
 -- The first job of the line in which a job waits.
