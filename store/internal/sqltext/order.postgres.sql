@@ -1,10 +1,11 @@
 -- part: order lock
-hashtextextended(o.owner || chr(1) || o.key, 5721944081463211)
+5721944081400000 + (hashtextextended(o.owner || chr(1) || o.key, 0) & 4095)
 
 -- name: order_lock
--- Enqueues into one line take turns, so that seq is the order of their commits. All lock the lines in one order. Other operations only try the lock.
-SELECT pg_advisory_xact_lock({order lock})
-  FROM (SELECT DISTINCT d.owner, d.key FROM unnest($1::text[], $2::text[]) AS d (owner, key) ORDER BY d.owner, d.key) AS o
+-- Enqueues into one line take turns, so that seq is the order of their commits. All take the locks in one order. Other operations only try the lock. Lines share 4096 locks, because
+-- the server's table of locks is small: an enqueue into ten thousand lines would fill it.
+SELECT pg_advisory_xact_lock(l.number)
+  FROM (SELECT DISTINCT {order lock} AS number FROM unnest($1::text[], $2::text[]) AS o (owner, key) ORDER BY number) AS l
 
 -- name: order_add
 -- New jobs go to the ends of their lines, in the order of the call.
