@@ -43,10 +43,10 @@ func sendCards(jobs store.Store, cards []Card) error {
 
 func enqueueSteps(jobs store.Store, group holdfast.Group) error {
 	// README start after
-	fetch := holdfast.Draft{ID: holdfast.NewID(), Kind: "fetch", Group: group.ID}
-	parse := holdfast.Draft{ID: holdfast.NewID(), Kind: "parse", Group: group.ID, After: []holdfast.ID{fetch.ID}}
+	download := holdfast.Draft{ID: holdfast.NewID(), Kind: "download", Group: group.ID}
+	parse := holdfast.Draft{ID: holdfast.NewID(), Kind: "parse", Group: group.ID, After: []holdfast.ID{download.ID}}
 	clean := holdfast.Draft{Kind: "clean", Group: group.ID, After: []holdfast.ID{parse.ID}, AfterAll: true}
-	_, err := jobs.Enqueue(ctx, []holdfast.Draft{fetch, parse, clean})
+	_, err := jobs.Enqueue(ctx, []holdfast.Draft{download, parse, clean})
 	// README end
 	return err
 }
@@ -118,8 +118,8 @@ func TestACampaignAnnouncesThatAllCardsWereSent(t *testing.T) {
 }
 
 func TestTheLastStepRunsAfterAStepThatFailed(t *testing.T) {
-	stories := members(t, enqueueSteps, "fetch", "parse", "clean")
-	stories.Of("fetch").RequireComplete(t)
+	stories := members(t, enqueueSteps, "download", "parse", "clean")
+	stories.Of("download").RequireComplete(t)
 	stories.Of("clean").RequireComplete(t)
 }
 

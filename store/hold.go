@@ -167,6 +167,3 @@ type HeldLine struct {
 	Since   time.Time   `json:"since"`          // when it failed for good
 	Waiting int         `json:"waiting"`        // jobs behind it, up to a thousand
 }
-
-// MaxHeldLines is the most that HeldLines returns.
-const MaxHeldLines = 1000

@@ -34,13 +34,13 @@ var exportedNames = map[string]int{
 	"ops":                 58,
 	"schedule":            8,
 	"server":              12,
-	"store":               86,
+	"store":               87,
 	"store/anystore":      5,
 	"store/postgres":      4,
 	"store/sqlite":        7,
-	"store/storetest":     22,
+	"store/storetest":     23,
 	"telemetry":           10,
-	"telemetry/export":    1,
+	"telemetry/export":    2,
 	"worker":              4,
 }
 

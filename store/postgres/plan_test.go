@@ -167,7 +167,7 @@ var plans = storetest.Plans{
 		"artifact_keep": "job(id)", "read_database_size": "",
 
 		"inspect_holds": "", "inspect_workers": "",
-		"inspect_held_lines": "order(all) order(owner,key,seq) finished(job) job(id)",
+		"inspect_held_lines":        "order(job) order(owner,key,seq) finished(job) job(id)",
 		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
 		"inspect_segments_of_lines": "ready(lane)",
 		"inspect_line_counts":       "ready(lane)",

@@ -201,7 +201,7 @@ var orderLaws = []law{
 		benign.Failure.Benign = true
 		s.settle(benign)
 		same(s, "benign", len(s.heldLines(9)), 0)
-		for _, limit := range []int{0, store.MaxHeldLines + 1} {
+		for _, limit := range []int{0, 1001} {
 			_, err := s.Store.HeldLines(s.ctx, limit)
 			s.expectError(err, holdfast.ErrInvalid)
 		}
