@@ -86,16 +86,6 @@ SELECT h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst, h
   FROM holdfast_hold h
  WHERE h.until IS NULL OR h.until > $1
 
--- name: inspect_held_lines
--- The lines that dead letters hold, the oldest job first, and how many jobs wait in each, up to a thousand. The lowest id makes a search by the key of it.
-SELECT o.owner, o.key, o.job, j.kind, j.queue, coalesce(f.code, ''), f.finished_at,
-       (SELECT count(*) FROM (SELECT 1 FROM holdfast_order w WHERE w.owner = o.owner AND w.key = o.key AND {lives behind} AND w.seq > o.seq LIMIT 1000) AS behind)
-  FROM holdfast_order o
-  JOIN holdfast_finished f ON f.job = o.job
-  JOIN holdfast_job j ON j.id = o.job
- WHERE o.job > $2 AND {held line} AND {live in line} AND f.state = 'failed' AND f.discarded_at IS NULL
- ORDER BY o.job LIMIT $1
-
 -- name: inspect_records
 -- A namespace is read whole: it has as many records as there are breakers, budgets, or owners with a weight.
 SELECT c.name, c.version, CAST(c.body AS text), c.kept_at

@@ -72,14 +72,16 @@ WITH RECURSIVE line AS (
 )
 SELECT s.owner, s.key, s.job::text, s.stuck, s.n FROM seen s WHERE s.stuck OR s.n = $3::integer ORDER BY s.n
 
--- part: live in line
-o.live
-
--- part: lives behind
-w.live
-
--- part: held line
-o.held
+-- name: inspect_held_lines
+-- The lines that dead letters hold, the oldest job first, and how many jobs wait in each, up to a thousand. The lowest id makes a search by the key of it.
+-- The planner knows nothing of a new table: without the lateral joins it may begin with all dead letters.
+SELECT o.owner, o.key, o.job, j.kind, j.queue, coalesce(f.code, ''), f.finished_at,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast_order w WHERE w.owner = o.owner AND w.key = o.key AND w.live AND w.seq > o.seq LIMIT 1000) AS behind)
+  FROM holdfast_order o
+ CROSS JOIN LATERAL (SELECT f.code, f.finished_at FROM holdfast_finished f WHERE f.job = o.job AND f.state = 'failed' AND f.discarded_at IS NULL OFFSET 0) AS f
+ CROSS JOIN LATERAL (SELECT j.kind, j.queue FROM holdfast_job j WHERE j.id = o.job OFFSET 0) AS j
+ WHERE o.job > $2 AND o.held AND o.live
+ ORDER BY o.job LIMIT $1
 
 -- name: inspect_line
 -- The first job of the line in which a job waits.
