@@ -209,7 +209,7 @@ func (l *Ledger) Jobs(owner string, before holdfast.ID, limit int) (snapshots []
 		var key, text []byte
 		if before.IsZero() {
 			key, text = cursor.Last()
-		} else if key, text = cursor.Seek(before[:]); key == nil {
+		} else if key, _ = cursor.Seek(before[:]); key == nil {
 			key, text = cursor.Last()
 		} else {
 			key, text = cursor.Prev()
