@@ -128,6 +128,11 @@ func (d *Operator) Group(ctx context.Context, id holdfast.ID) (ops.GroupDetail, 
 	return call(ctx, d.c, api.GetGroup, api.ByGroup{ID: id})
 }
 
+// GroupGraph returns the members of a group and what they wait for.
+func (d *Operator) GroupGraph(ctx context.Context, id holdfast.ID) (ops.Graph, error) {
+	return call(ctx, d.c, api.GetGraph, api.ByGroup{ID: id})
+}
+
 // SealGroup declares that a group has all its members.
 func (d *Operator) SealGroup(ctx context.Context, i store.Intervention) error {
 	_, err := act(ctx, d, api.SealGroup, i.Actor, api.OnGroup{ByGroup: api.ByGroup{ID: i.Group}, Asked: api.Asked{Request: i.Request}, Body: wordOn(i)})

@@ -96,6 +96,11 @@ func (s *Store) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, erro
 	return callVerb(ctx, s, api.StoreGroup, api.Which{ID: id}, mayRepeat)
 }
 
+// GroupGraph returns the first members of a group and what they wait for.
+func (s *Store) GroupGraph(ctx context.Context, id holdfast.ID) (store.GroupGraph, error) {
+	return callVerb(ctx, s, api.StoreGroupGraph, api.Which{ID: id}, mayRepeat)
+}
+
 // Groups lists groups that match the filter, newest first.
 func (s *Store) Groups(ctx context.Context, f store.GroupFilter) ([]holdfast.Group, string, error) {
 	out, err := callVerb(ctx, s, api.StoreGroups, api.GroupsWanted(f), mayRepeat)

@@ -21,6 +21,7 @@ type groupPage struct {
 	Tone    string // colour of the banner
 	Missing string // what to do about it
 	Numbers []groupNumber
+	Graph   graphPicture
 	Inside  []groupRow
 	Parent  groupRow // the group that it is a member of, if any
 	Then    []followUp
@@ -77,6 +78,11 @@ func groupScreen(q *request) (page, error) {
 		follows.Refused = follows.Came && refused
 		shown.Then = append(shown.Then, follows)
 	}
+	graph, err := q.operator.GroupGraph(q.ctx, id)
+	if err != nil {
+		return page{}, err
+	}
+	shown.Graph = drawGraph(q, id, graph)
 	if err := q.groupParent(&shown, g.Parent); err != nil {
 		return page{}, err
 	}

@@ -129,3 +129,28 @@ func (s *scene) partial() holdfast.ID {
 	must(err)
 	return g.ID
 }
+
+func TestTheGraphOfAGroupShowsWhatItsMembersWaitFor(t *testing.T) {
+	s := newScene(t, apikey.Operator, nil)
+	if text := s.shows("/groups/" + s.Open.String()); strings.Contains(text, "group-graph") {
+		t.Error("a group in which no member waits for another has a picture")
+	}
+	group, err := s.Store.CreateGroup(t.Context(), holdfast.Group{Name: "order 1842"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drafts := []holdfast.Draft{{Kind: "pay", Step: "charge"}, {Kind: "pay", Step: "refund", When: []holdfast.Condition{{Step: "charge", On: holdfast.OnFailed}}}}
+	for range 3 {
+		drafts = append(drafts, holdfast.Draft{Kind: "ship", When: []holdfast.Condition{{Step: "charge"}}})
+	}
+	drafts = append(drafts, holdfast.Draft{Kind: "report", When: []holdfast.Condition{{Step: "charge", On: holdfast.OnEnded}, {Step: "refund", On: holdfast.OnEnded}}})
+	for i := range drafts {
+		drafts[i].Group = group.ID
+	}
+	receipts, err := s.Store.Enqueue(t.Context(), drafts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/groups/"+group.ID.String(), `<svg class="graph"`, "charge, queued", "refund, waiting", "ship × 3, waiting", "/jobs/"+receipts[1].ID.String(), "kind%3Aship",
+		"starts when the other failed", "starts when the other has ended", "graph-on-complete")
+}

@@ -101,6 +101,7 @@ type Errors interface {
 type Groups interface {
 	Groups(ctx context.Context, f store.GroupFilter) (groups []holdfast.Group, cursor string, err error)
 	Group(ctx context.Context, id holdfast.ID) (GroupDetail, error)
+	GroupGraph(ctx context.Context, id holdfast.ID) (Graph, error)
 	SealGroup(ctx context.Context, i store.Intervention) error
 	RetryGroup(ctx context.Context, i store.Intervention) (int, error)
 	CancelGroup(ctx context.Context, i store.Intervention) error

@@ -17,6 +17,9 @@ func (s *Server) mountGroups() {
 	mount(s, api.GetGroup, func(ctx context.Context, _ Caller, in *api.ByGroup) (ops.GroupDetail, error) {
 		return operator.Group(ctx, in.ID)
 	})
+	mount(s, api.GetGraph, func(ctx context.Context, _ Caller, in *api.ByGroup) (ops.Graph, error) {
+		return operator.GroupGraph(ctx, in.ID)
+	})
 	mount(s, api.RetryGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (out api.RetryGroupOut, err error) {
 		out.Jobs, err = operator.RetryGroup(ctx, c.onGroup(in.ID, in.Body))
 		return out, err

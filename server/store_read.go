@@ -73,6 +73,9 @@ func (s *Server) mountInspector() {
 		}
 		return db.Group(ctx, in.ID)
 	})
+	mountVerb(s, api.StoreGroupGraph, func(ctx context.Context, _ Caller, in api.Which) (store.GroupGraph, error) {
+		return db.GroupGraph(ctx, in.ID)
+	})
 	mountVerb(s, api.StoreGroups, func(ctx context.Context, _ Caller, in api.GroupsWanted) (api.Page[holdfast.Group], error) {
 		return page(db.Groups(ctx, store.GroupFilter(in)))
 	})

@@ -188,6 +188,8 @@ type Grouper interface {
 	// Groups lists the groups that match, newest first, without member counts. The cursor is for the next page and empty on
 	// the last.
 	Groups(ctx context.Context, f GroupFilter) (groups []holdfast.Group, cursor string, err error)
+	// GroupGraph returns the first members of a group, by id, and what each of them waits for.
+	GroupGraph(ctx context.Context, id holdfast.ID) (GroupGraph, error)
 	// RetryGroup retries the failed members and those that were cancelled because of them, also in nested groups, and returns how
 	// many. The group is processing again. A group without such members is ErrConflict.
 	RetryGroup(ctx context.Context, i Intervention) (int, error)

@@ -176,6 +176,7 @@ func (d *demo) enqueueInitial(ctx context.Context) error {
 		d.campaign(ctx, campaign{name: "Spring postcards", owner: "acme", cards: 24, golden: 3}),
 		d.campaign(ctx, campaign{name: "Letters to members", owner: "globex", cards: 12}),
 		d.campaign(ctx, campaign{name: "Summer catalogue", owner: "acme", cards: 40, each: 4 * time.Second}),
+		d.photoBook(ctx),
 	)
 }
 
@@ -243,6 +244,42 @@ func (d *demo) campaign(ctx context.Context, c campaign) error {
 	}
 	report.Group, report.After, report.AfterAll, report.Queue, report.Owner = group.ID, all, true, "reports", c.owner
 	if _, err := d.jobs.Enqueue(ctx, append(drafts, report)); err != nil {
+		return err
+	}
+	return d.jobs.SealGroup(ctx, group.ID)
+}
+
+// photoBook enqueues a group whose members wait for each other. The cover cannot be read, so it is made again; the other pages continue.
+func (d *demo) photoBook(ctx context.Context) error {
+	group, err := d.jobs.CreateGroup(ctx, holdfast.Group{Name: "Photo book for Ada", Owner: "acme"})
+	if err != nil {
+		return err
+	}
+	var drafts []holdfast.Draft
+	add := func(step string, draft holdfast.Draft, failed error, when ...holdfast.Condition) holdfast.ID {
+		draft.ID, draft.Group, draft.Step, draft.When, draft.Owner = holdfast.NewID(), group.ID, step, when, "acme"
+		drafts, err = append(drafts, draft), errors.Join(err, failed)
+		return draft.ID
+	}
+	unreadable, failed := d.photo(plainFormat, 0)
+	add("cover", unreadable, failed)
+	pages := []holdfast.Condition{{Step: "cover", On: holdfast.OnEnded}}
+	for range 6 {
+		photo, failed := d.photo(plainFormat, 640)
+		pages = append(pages, holdfast.Condition{Job: add("", photo, failed)})
+	}
+	again, failed := d.photo(plainFormat, 320)
+	add("cover-again", again, failed, holdfast.Condition{Step: "cover", On: holdfast.OnFailed})
+	proof, failed := d.report(4)
+	add("proof", proof, failed, append(pages, holdfast.Condition{Step: "cover-again", On: holdfast.OnEnded})...)
+	book, failed := d.report(6)
+	add("print", book, failed, holdfast.Condition{Step: "proof"})
+	apology, failed := d.report(1)
+	add("apology", apology, failed, holdfast.Condition{Step: "print", On: holdfast.OnFailed})
+	if err != nil {
+		return err
+	}
+	if _, err := d.jobs.Enqueue(ctx, drafts); err != nil {
 		return err
 	}
 	return d.jobs.SealGroup(ctx, group.ID)

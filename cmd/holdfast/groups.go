@@ -17,9 +17,10 @@ func groupsCommand() *cobra.Command {
 	c := listGroupsCommand("groups", "Show groups of jobs; retry, cancel or seal one")
 	c.Example = `  holdfast groups --store jobs.db --state partial
   holdfast groups show GROUP --store jobs.db
+  holdfast groups graph GROUP --store jobs.db
   holdfast groups retry GROUP --store jobs.db --reason "the printer has paper again"`
 	c.AddCommand(
-		listGroupsCommand("list", "List groups, newest first"), showGroupCommand(),
+		listGroupsCommand("list", "List groups, newest first"), showGroupCommand(), graphGroupCommand(),
 		groupActionCommand("retry", "Retry the failed members of a group, and the members that were cancelled because of them", func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error) {
 			n, err := o.RetryGroup(ctx, i)
 			return fmt.Sprintf("%d members are queued again; the group is processing", n), err

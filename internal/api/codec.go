@@ -81,10 +81,16 @@ func MarshalIndent(value any) ([]byte, error) {
 
 // Unmarshal decodes a request. Bad JSON is ErrInvalid with the position of the mistake; the message never repeats the content.
 func Unmarshal(text []byte, to any) error {
+	presize(to, len(text))
+	if drafts, ok := to.(*[]holdfast.Draft); ok {
+		if read, ok := readDrafts(text, (*drafts)[:0]); ok {
+			*drafts = read
+			return nil
+		}
+	}
 	if err := checkDepth(text); err != nil {
 		return err
 	}
-	presize(to, len(text))
 	if err := json.Unmarshal(text, to, options); err != nil {
 		return unreadable(err)
 	}

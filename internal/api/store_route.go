@@ -111,6 +111,7 @@ var (
 	StoreErrors         = storeRoute[ErrorsWanted, Page[store.ErrorGroup]]("error-groups", apikey.Viewer, "", "List error groups.")
 	StoreEvents         = storeRoute[Stretch, []store.Event]("events", apikey.Viewer, "", "List the events of a subject that is not a job.")
 	StoreGroup          = storeRoute[Which, holdfast.Group]("group", apikey.Viewer, apikey.Worker, "Get a group.")
+	StoreGroupGraph     = storeRoute[Which, store.GroupGraph]("group-graph", apikey.Viewer, "", "Get the first members of a group and what they wait for.")
 	StoreGroups         = storeRoute[GroupsWanted, Page[holdfast.Group]]("groups", apikey.Viewer, "", "List groups.")
 	StoreFeed           = storeRoute[Stretch, store.Feed]("feed", apikey.Viewer, "", "List events after a number.")
 	StoreTombstones     = storeRoute[StonesWanted, Page[store.Tombstone]]("tombstones", apikey.Viewer, "", "List tombstones.")

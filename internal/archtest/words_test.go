@@ -43,6 +43,8 @@ var synonyms = map[string]string{
 var otherMeanings = map[string]string{
 	"cmd/internal/chaos/powerloss replay": "a log of writes is replayed, not a job",
 	"cmd/internal/chaos/powerloss ack":    "the store's answer to an enqueue, not the end of a lease",
+	"apps/fetchbox/fetch fetch":           "a resource is downloaded, no job is claimed",
+	"apps/fetchbox/fetch fetcher":         "what downloads resources",
 }
 
 // vaguePackageNames do not say what the package is about; such packages collect unrelated code.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MaxRedirects is the maximum number of redirects that Do follows.
+// MaxRedirects is the maximum number of redirects that Do follows, unless Config.Redirects says otherwise.
 const MaxRedirects = 5
 
 // ErrTooLarge ends the reading of an answer that is larger than Config.MaxBody.
@@ -28,7 +28,7 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 	client := http.Client{
 		Transport: g.transport, Timeout: g.cfg.Timeout,
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
-			if len(via) > min(redirects, MaxRedirects) {
+			if len(via) > min(redirects, g.cfg.Redirects) {
 				return http.ErrUseLastResponse
 			}
 			return g.checkRedirect(next, via)

@@ -255,3 +255,66 @@ func TestABadConfigIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyAddressesThatMayBeCalledAreResolvedForAProxy(t *testing.T) {
+	var answers []netip.Addr
+	g := build(t, safehttp.Config{Hosts: []string{"internal.example"}, Lookup: func(context.Context, string) ([]netip.Addr, error) { return answers, nil }})
+	for _, host := range inside {
+		if found, err := g.Resolve(t.Context(), host+":443"); err == nil {
+			t.Errorf("%s: %v, %v", host, found, err)
+		}
+		text := strings.ReplaceAll(strings.Trim(host, "[]"), "%25", "%")
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			continue
+		}
+		answers = []netip.Addr{ip}
+		if found, err := g.Resolve(t.Context(), "harmless.example:443"); !errors.Is(err, safehttp.ErrBlocked) {
+			t.Errorf("a name with the address %s: %v, %v", ip, found, err)
+		}
+	}
+	answers = []netip.Addr{netip.MustParseAddr("2606:4700::1111"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:1.1.1.1")}
+	if found, err := g.Resolve(t.Context(), "mixed.example:443"); err != nil || len(found) != 2 || found[0].String() != "1.1.1.1:443" {
+		t.Errorf("%v, %v", found, err)
+	}
+	if found, err := g.Resolve(t.Context(), "internal.example:443"); err != nil || len(found) != 3 {
+		t.Errorf("%v, %v", found, err)
+	}
+	if _, err := g.Resolve(t.Context(), "mixed.example:25"); !errors.Is(err, safehttp.ErrBlocked) {
+		t.Errorf("another port: %v", err)
+	}
+	answers = nil
+	if _, err := g.Resolve(t.Context(), "none.example:443"); err == nil || errors.Is(err, safehttp.ErrBlocked) {
+		t.Errorf("%v", err)
+	}
+	for _, address := range []string{"", "host", "host:", "host:x", "host:70000"} {
+		if _, err := g.Resolve(t.Context(), address); err == nil {
+			t.Errorf("%q", address)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestTheRulesHoldForRequestsThroughAnotherTransport(t *testing.T) {
+	var asked []string
+	g := build(t, safehttp.Config{Redirects: 7}).Via(transport(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.Host)
+		answer := httptest.NewRecorder()
+		http.Redirect(answer, r, r.URL.Query().Get("to"), http.StatusFound)
+		return answer.Result(), nil
+	}))
+	if _, err := ask(t, g, "http://127.0.0.1/", 5); !errors.Is(err, safehttp.ErrBlocked) || len(asked) != 0 {
+		t.Errorf("%v, %v", err, asked)
+	}
+	if _, err := ask(t, g, "https://public.example/?to=https://10.0.0.1/", 5); !errors.Is(err, safehttp.ErrBlocked) || len(asked) != 1 {
+		t.Errorf("%v, %v", err, asked)
+	}
+	asked = nil
+	if _, err := ask(t, g, "https://public.example/?to=/circle", 99); err != nil || len(asked) != 1+7 {
+		t.Errorf("%v, %v", err, asked)
+	}
+	g.Close()
+}

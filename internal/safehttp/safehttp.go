@@ -34,6 +34,8 @@ type Config struct {
 	Ports   []uint16 // 80 and 443 when empty
 	AnyPort bool     // all ports
 
+	Redirects int // the most redirects that Do follows; MaxRedirects when zero
+
 	Timeout time.Duration // time limit of a request with its answer, even if its context has longer; 1 min when zero
 	MaxBody int64         // maximum size of an answer in bytes, after decompression; 10 MiB when zero
 
@@ -51,7 +53,7 @@ const (
 // A Guard calls the addresses that may be called. It is safe for concurrent use.
 type Guard struct {
 	cfg       Config
-	transport *http.Transport
+	transport http.RoundTripper
 }
 
 // New makes a guard. A bad Config is an error.
@@ -64,6 +66,12 @@ func New(cfg Config) (*Guard, error) {
 	if cfg.Timeout < 0 || cfg.MaxBody < 0 {
 		return nil, fmt.Errorf("Timeout is %v and MaxBody %d: give positive values, or 0 for %v and %d", cfg.Timeout, cfg.MaxBody, defaultTimeout, defaultBody)
 	}
+	if cfg.Redirects < 0 {
+		return nil, fmt.Errorf("Redirects is %d: give a positive number, or 0 for %d", cfg.Redirects, MaxRedirects)
+	}
+	if cfg.Redirects == 0 {
+		cfg.Redirects = MaxRedirects
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
@@ -75,14 +83,22 @@ func New(cfg Config) (*Guard, error) {
 	}
 	g := &Guard{cfg: cfg}
 	g.transport = &http.Transport{
-		DialContext: g.dial, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
+		DialContext: g.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxIdleConnsPerHost: 4, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
 	return g, nil
 }
 
+// Via returns a guard with the same rules that sends its requests through another transport: one that reaches public addresses through a proxy. The transport must
+// call Resolve before it asks a proxy for an address, or connect with DialContext.
+func (g *Guard) Via(transport http.RoundTripper) *Guard { return &Guard{g.cfg, transport} }
+
 // Close closes idle connections.
-func (g *Guard) Close() { g.transport.CloseIdleConnections() }
+func (g *Guard) Close() {
+	if t, ok := g.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
 
 // Check parses a URL, and refuses what can be refused before its name is resolved. Its errors never contain the URL, which may hold a secret.
 func (g *Guard) Check(address string) (*url.URL, error) {
@@ -190,23 +206,16 @@ func (g *Guard) block(what, why string) error {
 	return ErrBlocked
 }
 
-// dial connects to a host. Each address it resolves to is checked by the dialer's Control function, immediately before the connection is made, so that nothing can
+// DialContext connects to a host. Each address it resolves to is checked by the dialer's Control function, immediately before the connection is made, so that nothing can
 // change between check and use.
-func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, text, err := net.SplitHostPort(address)
+func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := g.checkAddress(address)
 	if err != nil {
-		return nil, err
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return nil, errors.New("its port is not valid: give 1 to 65535")
-	}
-	if err := g.checkHost(host, uint16(port)); err != nil {
 		return nil, err
 	}
 	blocked := make(chan struct{}, 1)
 	dialer := &net.Dialer{Timeout: min(dialTimeout, g.cfg.Timeout)}
-	if !g.allowedByName(host, uint16(port)) {
+	if !g.allowedByName(host, port) {
 		dialer.Control = func(_, reached string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(reached)
 			if err == nil {
@@ -228,6 +237,60 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		return nil, ErrBlocked
 	}
 	return conn, withoutResolver(err)
+}
+
+// checkAddress splits an address, host:port, and checks it as it is written.
+func (g *Guard) checkAddress(address string) (host string, port uint16, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, errors.New("its port is not valid: give 1 to 65535")
+	}
+	return host, uint16(number), g.checkHost(host, uint16(number))
+}
+
+// Resolve returns the addresses of a host:port that may be called, IPv4 before IPv6, for a caller that asks a proxy to connect. It returns ErrBlocked if the host has
+// addresses and none of them may be called.
+func (g *Guard) Resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
+	host, port, err := g.checkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	if ip, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(ip.Unmap(), port)}, nil // checkHost has checked it
+	}
+	lookup := g.cfg.Lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	found, err := lookup(ctx, host)
+	if err != nil {
+		return nil, withoutResolver(err)
+	}
+	byName := g.allowedByName(host, port)
+	var four, six []netip.AddrPort
+	for _, ip := range found {
+		switch ip = ip.Unmap(); {
+		case !byName && g.checkIP(ip) != nil:
+		case ip.Is4():
+			four = append(four, netip.AddrPortFrom(ip, port))
+		default:
+			six = append(six, netip.AddrPortFrom(ip, port))
+		}
+	}
+	all := append(four, six...)
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case len(found) > 0:
+		return nil, ErrBlocked
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
 // withoutResolver removes the resolver's address from the error of a failed lookup, because the caller who chose the name gets it.

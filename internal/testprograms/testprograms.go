@@ -17,7 +17,7 @@ type Program struct {
 }
 
 // The programs: interpreters for workers and receivers in other languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
-// and read PDFs, and a validator of XML.
+// and read PDFs, a validator of XML, and two proxies.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
@@ -33,10 +33,13 @@ var (
 	Qpdf        = Program{"qpdf", "qpdf", "macOS: brew install qpdf"}
 	Ghostscript = Program{"gs", "ghostscript", "macOS: brew install ghostscript"}
 	Xmllint     = Program{"xmllint", "libxml2-utils", "macOS has it"}
+
+	Tinyproxy  = Program{"tinyproxy", "tinyproxy-bin", "macOS: brew install tinyproxy"}
+	Microsocks = Program{"microsocks", "microsocks", "macOS: brew install microsocks"}
 )
 
 // All lists the programs.
-var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
+var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint, Tinyproxy, Microsocks}
 
 // Ensure returns the path of the program. If it is missing, it is installed where that is possible; otherwise the error says how to install it.
 func (p Program) Ensure() (string, error) {

@@ -2,9 +2,11 @@ package execjob
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -82,39 +84,81 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	if !listed {
 		return failure.NeverRetry(failure.WithCode(fmt.Errorf("the program %.60q is not listed: name a listed program, or add it to the list of the workers", c.Program), "HANDLER_REFUSED"))
 	}
+	var stdin io.Reader
+	if c.Stdin != "" {
+		stdin = strings.NewReader(c.Stdin)
+	}
+	result, err := r.execute(ctx, p, call{p.environment(job.ID.String(), job.Number(), job.Trace), stdin, c.Args})
+	if err == nil {
+		job.Result(result)
+		return nil
+	}
+	return p.failed(ctx, err, result)
+}
+
+// Check returns an error that names what is wrong with the program, or nil. Register and Run check it too.
+func (p Program) Check() error { return p.prepare() }
+
+// Run runs the program once, outside of a job, with the same environment, limits and end. in is its standard input; a file is passed on as it is. The error is a
+// *failure.ExitError if the program ended with another exit code than 0, and context.DeadlineExceeded if it did not end in time.
+func (p Program) Run(ctx context.Context, in io.Reader, args ...string) (Result, error) {
+	if err := p.prepare(); err != nil {
+		return Result{}, err
+	}
+	hideEnvironment()
+	r := &runner{patience: defaultPatience}
+	result, err := r.execute(ctx, p, call{p.environment(rand.Text(), 1, ""), in, args})
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case errors.Is(err, errTimeout):
+		err = fmt.Errorf("the program did not end within %v: %w", p.Timeout, context.DeadlineExceeded)
+	case ctx.Err() != nil, err == nil:
+	case errors.As(err, &exit):
+		err = exitError(exit, result)
+	default:
+		err = fmt.Errorf("the program could not be run: %w", err)
+	}
+	return result, err
+}
+
+// A call is what one run of a program gets.
+type call struct {
+	env   []string // begins with the variables by which the processes of the run are found
+	stdin io.Reader
+	args  []string
+}
+
+// execute runs a program to its end. The error is errTimeout if that is why it ended.
+func (r *runner) execute(ctx context.Context, p Program, c call) (Result, error) {
 	dir := p.Dir
 	if dir == "" {
+		var err error
 		if dir, err = os.MkdirTemp("", "holdfast-exec-"); err != nil {
-			return err
+			return Result{}, err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
 	bounded, done := context.WithTimeoutCause(ctx, p.Timeout, errTimeout)
 	defer done()
 	out, errs := newOutput(p.MaxOutput), newOutput(p.MaxOutput)
-	name, args := p.command(c.Args)
+	name, args := p.command(c.args)
 	cmd := exec.Command(name, args[1:]...)
 	cmd.Args = args
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, p.environment(job), out, errs
-	if c.Stdin != "" {
-		cmd.Stdin = strings.NewReader(c.Stdin)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, c.env, c.stdin, out, errs
+	err := r.run(bounded, cmd)
+	if err != nil && errors.Is(context.Cause(bounded), errTimeout) {
+		err = errTimeout
 	}
-	err = r.run(bounded, cmd)
-	result := Result{ExitCode: 0, Stdout: p.text(out), Stderr: p.text(errs)}
-	if err == nil {
-		job.Result(result)
-		return nil
-	}
-	return p.failed(bounded, err, result)
+	return Result{ExitCode: 0, Stdout: p.text(out), Stderr: p.text(errs)}, err
 }
 
 var errTimeout = errors.New("the time limit of the program has passed")
 
 // environment returns the environment of the program.
-func (p Program) environment(job *engine.Raw) []string {
-	env := []string{"HOLDFAST_JOB_ID=" + job.ID.String(), fmt.Sprintf("HOLDFAST_ATTEMPT=%d", job.Number())}
-	if job.Trace != "" {
-		env = append(env, "TRACEPARENT="+job.Trace)
+func (p Program) environment(job string, attempt int, trace string) []string {
+	env := []string{"HOLDFAST_JOB_ID=" + job, fmt.Sprintf("HOLDFAST_ATTEMPT=%d", attempt)}
+	if trace != "" {
+		env = append(env, "TRACEPARENT="+trace)
 	}
 	for _, e := range p.Env {
 		if strings.Contains(e, "=") {
@@ -178,17 +222,13 @@ func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
 func (p Program) failed(ctx context.Context, err error, r Result) error {
 	exit := (*exec.ExitError)(nil)
 	switch {
-	case errors.Is(context.Cause(ctx), errTimeout):
+	case errors.Is(err, errTimeout):
 		err = failure.WithCode(fmt.Errorf("the program did not end within %v", p.Timeout), "TIMEOUT")
 	case ctx.Err() != nil:
 		return err // the engine attributes it to the cause of the context's end
 	case errors.As(err, &exit):
-		message := last(r.Stderr, 2<<10)
-		if message == "" {
-			message = exit.String()
-		}
 		code := exit.ExitCode()
-		err = &failure.ExitError{Code: code, Err: errors.New(message)}
+		err = exitError(exit, r)
 		if code < 0 {
 			err = failure.With(err, "signal", exit.String())
 		}
@@ -199,6 +239,15 @@ func (p Program) failed(ctx context.Context, err error, r Result) error {
 		err = fmt.Errorf("the program could not be run: %w", err)
 	}
 	return failure.With(failure.With(err, "stdout", last(r.Stdout, 200)), "stderr", last(r.Stderr, 200))
+}
+
+// exitError returns the error of a program that ended with an exit code, with the end of its stderr.
+func exitError(exit *exec.ExitError, r Result) error {
+	message := last(r.Stderr, 2<<10)
+	if message == "" {
+		message = exit.String()
+	}
+	return &failure.ExitError{Code: exit.ExitCode(), Err: errors.New(message)}
 }
 
 // last returns at most limit bytes from the end of a text.

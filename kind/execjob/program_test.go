@@ -294,3 +294,40 @@ func TestPrepareRefusesInvalidArguments(t *testing.T) {
 		}
 	}
 }
+
+func TestAProgramRunsOutsideOfAJobWithTheSameLimits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(file, []byte("from the file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	t.Setenv("CANARY", "hidden")
+	p := execjob.Program{Path: script(t, `cat; echo " $1 $2 $CANARY"; exit $3`), Args: []string{"listed"}, Env: []string{"PATH"}}
+	if r, err := p.Run(t.Context(), in, "given", "0"); err != nil || r.Stdout != "from the file listed given \n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	exit := (*failure.ExitError)(nil)
+	if _, err := p.Run(t.Context(), nil, "given", "7"); !errors.As(err, &exit) || exit.Code != 7 {
+		t.Errorf("%v", err)
+	}
+	hangs := execjob.Program{Path: script(t, "sleep 600"), Env: []string{"PATH"}, Timeout: 100 * time.Millisecond}
+	if _, err := hangs.Run(t.Context(), nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := hangs.Run(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	limited := execjob.Program{Path: script(t, "head -c 100000 /dev/zero > out && echo written"), Env: []string{"PATH"}, Limits: execjob.Limits{FileSize: 1000}}
+	if r, err := limited.Run(t.Context(), nil); err == nil {
+		t.Errorf("it wrote more than it may: %+v", r)
+	}
+	if _, err := (execjob.Program{Path: "relative"}).Run(t.Context(), nil); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}

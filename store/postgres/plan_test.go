@@ -179,6 +179,8 @@ var plans = storetest.Plans{
 		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect_upstreams":        "after(job)",
+		"inspect_members":          "job(group_id) job(id) step(job) later(job) batch(all) finished(job)",
+		"inspect_member_waits":     "job(group_id) after(job)",
 		"inspect_artifacts":        "artifact(job)",
 		"inspect_due_artifacts":    "artifact(expire_at)",
 		"inspect_chain":            "event(link) event(subject) feed(first)",

@@ -173,6 +173,54 @@ var conditionLaws = []law{
 		same(s, "plain", len(s.job(s.enqueue(in(group), after(first))).When), 0)
 		same(s, "in history", s.history(next).Job.When, job.When)
 	}},
+	{"the graph of a group shows its members, how they ended, and what each waits for", func(s *scene) {
+		group, other := s.gather(), s.gather()
+		charge := s.enqueue(in(group), stepNamed("charge"))
+		refund := s.enqueue(in(group), when(holdfast.OnFailed, charge))
+		ship := s.enqueue(in(group), after(charge))
+		tell := s.enqueue(in(group), func(d *holdfast.Draft) {
+			d.Kind, d.When = "letter", []holdfast.Condition{{Job: refund, On: holdfast.OnEnded}, {Job: ship, On: holdfast.OnCancelled}}
+		})
+		s.enqueue(in(other))
+		waits := []store.Member{
+			{Job: charge, Kind: "mail", Step: "charge", State: holdfast.Queued},
+			{Job: refund, Kind: "mail", State: holdfast.Queued, Waiting: true, When: []holdfast.Condition{{Job: charge, On: holdfast.OnFailed}}},
+			{Job: ship, Kind: "mail", State: holdfast.Queued, Waiting: true, When: []holdfast.Condition{{Job: charge, On: holdfast.OnComplete}}},
+			{Job: tell, Kind: "letter", State: holdfast.Queued, Waiting: true, When: []holdfast.Condition{{Job: refund, On: holdfast.OnEnded}, {Job: ship, On: holdfast.OnCancelled}}},
+		}
+		graph := func() store.GroupGraph {
+			g, err := s.Store.GroupGraph(s.ctx, group)
+			s.must(err)
+			return g
+		}
+		same(s, "graph", graph(), store.GroupGraph{Members: waits})
+		lease := s.claimOne()
+		waits[0].State = holdfast.Processing
+		same(s, "while one is processing", graph(), store.GroupGraph{Members: waits})
+		s.settle(fails(lease, "BROKEN"))
+		s.advanceGroups()
+		waits[0].State, waits[0].Code = holdfast.Failed, "BROKEN"
+		waits[1].Waiting = false
+		waits[2].State, waits[2].Waiting = holdfast.Cancelled, false
+		same(s, "after the failure", graph(), store.GroupGraph{Members: waits})
+		_, err := s.Store.GroupGraph(s.ctx, holdfast.NewID())
+		s.expectError(err, holdfast.ErrNotFound)
+		g, err := s.Store.GroupGraph(s.ctx, s.gather())
+		s.must(err)
+		same(s, "of an empty group", len(g.Members), 0)
+	}},
+	{"the graph of a large group shows a thousand members, and that there are more", func(s *scene) {
+		group := s.gather()
+		drafts := make([]holdfast.Draft, 1001)
+		for i := range drafts {
+			drafts[i] = holdfast.Draft{Kind: "mail", Group: group}
+		}
+		s.enqueueAll(drafts...)
+		g, err := s.Store.GroupGraph(s.ctx, group)
+		s.must(err)
+		same(s, "members", len(g.Members), 1000)
+		same(s, "more", g.More, true)
+	}},
 	{"a condition that makes no sense is refused on every way to enqueue, and nothing is written", func(s *scene) {
 		group, other := s.gather(), s.gather()
 		first, foreign := s.enqueue(in(group), stepNamed("load")), s.enqueue(in(other), stepNamed("elsewhere"))

@@ -1,5 +1,5 @@
-// Package blob stores files for applications, in a folder or in S3-compatible object storage. A file exists completely or not at all and never changes: nothing is ever
-// overwritten.
+// Package blob stores files for applications, in a folder or in S3-compatible object storage. A file exists completely or not at all and never changes: nothing is
+// overwritten, unless the caller asks for that.
 package blob
 
 import (
@@ -17,6 +17,15 @@ var (
 	ErrNotFound = errors.New("there is no such file")
 	ErrExists   = errors.New("the file exists already")
 	ErrFull     = errors.New("the storage is full") // an early retry does not help
+	ErrInvalid  = errors.New("the key or the metadata of the file is not valid")
+
+	// Kinds of errors of object storage, to be found by errors.Is. An error of none of these kinds is a server error of the storage, or an error of the folder's disk.
+	ErrNoBucket    = errors.New("the bucket does not exist: create it, or correct its name in s3://bucket/prefix")
+	ErrDenied      = errors.New("the storage denied access")
+	ErrBusy        = errors.New("the storage limits the rate of requests")
+	ErrUnreachable = errors.New("the storage cannot be reached")
+	ErrTimeout     = errors.New("the storage did not answer in time") // is also ErrUnreachable
+	ErrRefused     = errors.New("the storage refused the request")    // any other answer 4xx
 )
 
 // A Store stores files by key. The application chooses the keys: segments of lower-case letters, digits, dots, dashes and underscores, separated by slashes; no segment
@@ -25,6 +34,9 @@ type Store interface {
 	// Put creates a file with everything that from returns. When Put returns nil, the file is durable; otherwise it does not exist. An error of from is
 	// returned unchanged, so that the caller can distinguish it from an error of the storage. With ErrExists the existing file is unchanged.
 	Put(ctx context.Context, key string, from io.Reader) (Info, error)
+	// PutFile stores a file of this machine: without a copy on the way, and with a checksum that the storage verifies. It is no error if a file with this key and
+	// the same content exists; with another content it is ErrExists, unless Content.Replace is set. A large file is sent in parts.
+	PutFile(ctx context.Context, key string, c Content) (Info, error)
 	// Open opens a file for reading, with Seek. It returns ErrNotFound if the file does not exist.
 	Open(ctx context.Context, key string) (*File, error)
 	// Stat describes a file without reading it. It returns ErrNotFound if the file does not exist.
@@ -34,6 +46,8 @@ type Store interface {
 	// Older lists files that are older than a duration, including unfinished ones (see Info.Part), in a fixed order. It begins after the given key, which an
 	// earlier list returned and whose file may be deleted by now; with an empty key it begins at the first file.
 	Older(ctx context.Context, than time.Duration, after string) iter.Seq2[Info, error]
+	// Sweep deletes what processes that were killed left unfinished, if it is older than a duration, and returns how many files that were.
+	Sweep(ctx context.Context, than time.Duration) (int, error)
 }
 
 // Info describes a file.

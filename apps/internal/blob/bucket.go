@@ -50,9 +50,12 @@ func (b *bucket) Put(ctx context.Context, key string, from io.Reader) (Info, err
 	return Info{Key: key, Size: size, MadeAt: time.Now()}, nil
 }
 
+// newMark returns the value of a writer's putMark.
+func newMark() string { return rand.Text() }
+
 // create creates an object unless it exists, in one conditional request. The storage does it completely or not at all.
 func (b *bucket) create(ctx context.Context, key string, from *io.SectionReader) error {
-	mark := rand.Text()
+	mark := newMark()
 	o := minio.PutObjectOptions{
 		ContentType:      "application/octet-stream",
 		UserMetadata:     map[string]string{putMark: mark},
@@ -71,7 +74,7 @@ func (b *bucket) create(ctx context.Context, key string, from *io.SectionReader)
 func (b *bucket) resolvePut(ctx context.Context, key, mark string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	taken := answered && (answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict)
-	if answered && !taken && answer.StatusCode < 500 {
+	if answered && !taken && answer.StatusCode < 500 && answer.Code != minio.NoSuchUpload { // the last also answers a repeated request whose first answer was lost
 		return bucketError("cannot store a file", err)
 	}
 	askCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -136,7 +139,7 @@ func (b *bucket) exists(ctx context.Context) error {
 		return bucketError("cannot check the bucket", err)
 	}
 	if !found {
-		return errNoBucket
+		return ErrNoBucket
 	}
 	return nil
 }
@@ -152,7 +155,7 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Older never lists unfinished files: a bucket has none.
+// Older never lists unfinished files: Sweep finds them.
 func (b *bucket) Older(ctx context.Context, than time.Duration, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

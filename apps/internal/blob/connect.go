@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -101,7 +102,15 @@ func transport() *http.Transport {
 	return t
 }
 
-var errNoBucket = errors.New("the bucket does not exist: create it, or correct its name in s3://bucket/prefix")
+// A kindError is an error with the kinds by which errors.Is finds it. The kinds are not part of its text.
+type kindError struct {
+	error
+	kinds []error
+}
+
+func (e kindError) Unwrap() error { return e.error }
+
+func (e kindError) Is(target error) bool { return slices.Contains(e.kinds, target) }
 
 // bucketError describes an error of the object storage and what to do. Of the storage's answer it contains only the code: the rest may contain keys and signatures.
 func bucketError(doing string, err error) error {
@@ -114,10 +123,14 @@ func bucketError(doing string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return context.DeadlineExceeded
 	case !answered:
-		return fmt.Errorf("%s: the storage cannot be reached or closed the connection: check that it runs, and S3_ENDPOINT (%w)", doing, reason(err))
+		why, kinds := reason(err), []error{ErrUnreachable}
+		if errors.Is(why, errLate) {
+			kinds = append(kinds, ErrTimeout)
+		}
+		return kindError{fmt.Errorf("%s: the storage cannot be reached or closed the connection: check that it runs, and S3_ENDPOINT (%w)", doing, why), kinds}
 	case answer.Code == minio.NoSuchBucket:
-		return fmt.Errorf("%s: %w", doing, errNoBucket)
-	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s: %w", doing, ErrNoBucket)
+	case answer.StatusCode == http.StatusNotFound && answer.Code != minio.NoSuchUpload:
 		return ErrNotFound
 	case answer.StatusCode == http.StatusInsufficientStorage, answer.Code == "XMinioStorageFull", answer.Code == "QuotaExceeded":
 		return fmt.Errorf("%s: %w: free space in the storage, or raise the quota", doing, ErrFull)
@@ -126,15 +139,23 @@ func bucketError(doing string, err error) error {
 	if !answerCode.MatchString(code) {
 		code = "an error"
 	}
-	advice := "see the log of the storage"
-	switch answer.StatusCode {
-	case http.StatusForbidden, http.StatusUnauthorized:
+	advice, kinds := "see the log of the storage", []error(nil)
+	switch {
+	case answer.StatusCode == http.StatusForbidden, answer.StatusCode == http.StatusUnauthorized:
+		kinds = []error{ErrDenied}
 		advice = "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may read, write, list and delete in the bucket"
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusServiceUnavailable:
+		kinds = []error{ErrBusy}
 		advice = "it is busy; try again later"
+	case answer.Code == "RequestTimeout", answer.StatusCode == http.StatusRequestTimeout:
+		kinds = []error{ErrUnreachable, ErrTimeout}
+	case answer.StatusCode/100 == 4 && answer.Code != minio.NoSuchUpload: // that is an upload that was deleted while it was made: another attempt can succeed
+		kinds = []error{ErrRefused}
 	}
-	return fmt.Errorf("%s: the storage answered %s (HTTP %d): %s", doing, code, answer.StatusCode, advice)
+	return kindError{fmt.Errorf("%s: the storage answered %s (HTTP %d): %s", doing, code, answer.StatusCode, advice), kinds}
 }
+
+var errLate = errors.New("it did not answer in time")
 
 // reason returns why a server could not be reached, without addresses, which could contain the names of files.
 func reason(err error) error {
@@ -142,7 +163,7 @@ func reason(err error) error {
 		return number
 	}
 	if wait, ok := errors.AsType[net.Error](err); ok && wait.Timeout() {
-		return errors.New("it did not answer in time")
+		return errLate
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return errors.New("its host name is unknown")

@@ -65,6 +65,10 @@ func pathOf(key string) string {
 }
 
 func (f *folder) Put(ctx context.Context, key string, from io.Reader) (Info, error) {
+	return f.put(ctx, key, from, false)
+}
+
+func (f *folder) put(ctx context.Context, key string, from io.Reader, replace bool) (Info, error) {
 	if err := checkKey(key); err != nil {
 		return Info{}, err
 	}
@@ -73,7 +77,7 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader) (Info, err
 		return Info{}, err
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := root.Lstat(pathOf(key)); err == nil {
+	if _, err := root.Lstat(pathOf(key)); err == nil && !replace {
 		return Info{}, ErrExists
 	}
 	if err := f.makeDir(root, path.Dir(pathOf(key))); err != nil {
@@ -85,7 +89,12 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader) (Info, err
 	if err != nil {
 		return Info{}, err
 	}
-	if err := f.publish(root, part, key); err != nil {
+	if replace {
+		err = folderError("cannot name a file", root.Rename(part, pathOf(key)))
+	} else {
+		err = f.publish(root, part, key)
+	}
+	if err != nil {
 		return Info{}, err
 	}
 	if err := syncFolder(root, path.Dir(pathOf(key))); err != nil {

@@ -28,17 +28,19 @@ func checkListed(key string) error {
 func checkUpTo(key string, limit int) error {
 	switch {
 	case key == "":
-		return errors.New("the key of a file is empty")
+		return invalid(errors.New("the key of a file is empty"))
 	case len(key) > limit:
-		return fmt.Errorf("a key has %d bytes, the limit is %d", len(key), limit)
+		return invalid(fmt.Errorf("a key has %d bytes, the limit is %d", len(key), limit))
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "" || segment[0] == '.' || segment[len(segment)-1] == '.' || strings.ContainsFunc(segment, isInvalid) {
-			return fmt.Errorf("%.60q is not a valid key: use segments of lower-case letters, digits, dots, dashes and underscores, separated by slashes; no segment may begin or end with a dot", key)
+			return invalid(fmt.Errorf("%.60q is not a valid key: use segments of lower-case letters, digits, dots, dashes and underscores, separated by slashes; no segment may begin or end with a dot", key))
 		}
 	}
 	return nil
 }
+
+func invalid(err error) error { return kindError{err, []error{ErrInvalid}} }
 
 func isInvalid(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'

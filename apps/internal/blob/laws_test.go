@@ -31,6 +31,8 @@ var laws = []struct {
 	{"keys with tricks are refused", refusesTricks},
 	{"lists continue where they ended", listsOn},
 	{"many files are made at once", manyAtOnce},
+	{"a file of this machine is stored, and replaced on request only", storesFiles},
+	{"a file with other bytes than announced is not stored", storesNothingElse},
 }
 
 func keepLaws(t *testing.T, open func(t *testing.T) Store) {

@@ -72,6 +72,7 @@ var tour = []step{
 	{"enqueue", "", `{"kind": "mail", "args": {"to": "dan@example.com"}, "queue": "letters", "group": "$group"}`, "dan=id"},
 	{"seal-group", "$group", `{"reason": "all members are enqueued"}`, ""},
 	{"get-group", "$group", "", ""},
+	{"get-group-graph", "$group", "", ""},
 	{"list-groups", "", "", ""},
 
 	{"await", "", `{"queues": ["mails"], "patience": "30s"}`, ""},
@@ -164,6 +165,7 @@ var tour = []step{
 	{"store-create-group", "", `{"name": "invoices"}`, "invoices=id"},
 	{"store-seal-group", "", `{"id": "$invoices"}`, ""},
 	{"store-group", "", `{"id": "$group"}`, ""},
+	{"store-group-graph", "", `{"id": "$group"}`, ""},
 	{"store-groups", "", `{"limit": 1}`, ""},
 	{"store-create-group", "", `{"name": "reminders"}`, "reminders=id"},
 	{"enqueue", "", `{"kind": "letter", "args": {"to": "gus@example.com"}, "queue": "reminders", "max_attempts": 1, "group": "$reminders"}`, "gus=id"},

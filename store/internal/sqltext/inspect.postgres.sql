@@ -55,5 +55,8 @@ json_array_elements_text(v.lines) AS w CROSS JOIN LATERAL (SELECT 1 FROM holdfas
 -- part: job of a page
 JOIN holdfast_job j ON j.id = page.id
 
+-- part: waits of a page
+JOIN holdfast_after w ON w.job = page.id AND w.upstream <> w.job
+
 -- part: counts of a name
 CROSS JOIN LATERAL (SELECT y.* FROM holdfast_error_count y WHERE y.fingerprint = v.name AND y.step BETWEEN $3 AND $4 OFFSET 0) AS t

@@ -43,5 +43,9 @@ json_each(v.lines) AS w CROSS JOIN holdfast_ready r ON r.lane = w.value
 -- From the page to the jobs, whatever the planner knows of table sizes.
 CROSS JOIN holdfast_job j ON j.id = page.id
 
+-- part: waits of a page
+-- The same for what the jobs wait for.
+CROSS JOIN holdfast_after w ON w.job = page.id AND w.upstream <> w.job
+
 -- part: counts of a name
 CROSS JOIN holdfast_error_count t ON t.fingerprint = v.name AND t.step BETWEEN $3 AND $4
