@@ -64,7 +64,7 @@ var workflowMutants = []Mutant{
 	{
 		Name: "cancelled-member-is-skipped", Breaks: "a member that needed a success which did not come counts as cancelled",
 		Patches: []Patch{{"store/internal/rule/follow.go", "f.End, f.Skipped, f.Cause = true, u.skips(), u", "f.End, f.Skipped, f.Cause = true, true, u"}},
-		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/condition", "./store/postgres"},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/condition", "./store/sqlite"},
 	},
 	{
 		Name: "enqueued-without-the-lease", Breaks: "a settlement without the lease enqueues nothing",

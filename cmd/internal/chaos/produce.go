@@ -33,9 +33,9 @@ func runProducer(ctx context.Context, spec childSpec, s store.Store, j *journal)
 			p.enqueue(ctx, p.drafts(2+r.IntN(12))...)
 		case roll < 70:
 			p.enqueue(ctx, p.drafts(150)...)
-		case roll < 82:
+		case roll < 78:
 			p.enqueueIdempotent(ctx)
-		case roll < 86:
+		case roll < 84:
 			p.replaceOne(ctx)
 		case roll < 90:
 			p.enqueueGroup(ctx)

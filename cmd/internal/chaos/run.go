@@ -140,6 +140,7 @@ func (c *Config) run(ctx context.Context, db *database, dir string) (Report, err
 		return report, err
 	}
 	e.kills = inj.kills
+	c.logf("%s: %s", db.name, e.shares())
 	err = report.verify(ctx, s, e)
 	return report, err
 }

@@ -142,13 +142,6 @@ func validWorkflow() *workflowRun {
 	return r
 }
 
-func countIf(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // add adds a job that was enqueued at one time, and claimed and completed at a later one.
 func (r *workflowRun) add(s script, enqueued, claimed int64) holdfast.ID {
 	id, at := holdfast.NewID(), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -166,3 +166,23 @@ func readGroups(ctx context.Context, s store.Store, lines []line) (map[holdfast.
 	}
 	return groups, nil
 }
+
+// shares says how many jobs of a run belong together.
+func (e *evidence) shares() string {
+	var inLine, added, replaced int
+	for _, job := range e.jobs {
+		inLine += countIf(job.Order != "")
+		added += countIf(!scriptOf(job.Args).Parent.IsZero())
+	}
+	for _, l := range e.lines {
+		replaced += countIf(l.Saw == sawReceipt && l.Replaced)
+	}
+	return fmt.Sprintf("%d jobs have order keys, %d were enqueued by other jobs, %d drafts replaced one, and there are %d small groups", inLine, added, replaced, len(e.groups))
+}
+
+func countIf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
