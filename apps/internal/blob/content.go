@@ -30,16 +30,16 @@ type Content struct {
 var ErrChanged = errors.New("the file does not have the announced size and checksum")
 
 const (
-	maxMeta  = 2 << 10  // bytes of all names and values: the limit of Amazon S3 for an object
-	partSize = 64 << 20 // bytes of a part; more for files that would have over maxParts
-	maxParts = 9000     // S3 allows 10,000
+	maxMeta  = 2 << 10   // bytes of all names and values: the limit of Amazon S3 for an object
+	partSize = 128 << 20 // bytes of a part; more for files that would have over maxParts
+	maxParts = 9000      // S3 allows 10,000
 
 	shaMark = "Holdfast-Sha256" // the metadata that holds the checksum of a file
 )
 
-// largeFile is the size from which a file is stored in parts: a lost connection then costs a part and not the whole file, and S3 refuses a whole file of over 5 GiB.
-// Tests lower it.
-var largeFile, filePart int64 = 2 * partSize, partSize
+// largeFile is the size from which a file is stored in parts: a lost connection then costs a part and not the whole file, and S3 refuses a whole file of over 5 GiB. A
+// smaller file is one request, for which its checksum is known already; parts have to be read twice. Tests lower it.
+var largeFile, filePart int64 = 1 << 30, partSize
 
 var (
 	hexSHA256 = regexp.MustCompile(`^[0-9a-f]{64}$`)
