@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,11 @@ import (
 
 func contentOf(text []byte) Content {
 	sum := sha256.Sum256(text)
-	return Content{From: bytes.NewReader(text), Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	return Content{From: bytes.NewReader(text), Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), CRC32C: crcOf(text)}
+}
+
+func crcOf(text []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // storesFiles is a law: PutFile.
@@ -63,6 +68,7 @@ func storesFiles(t *testing.T, s Store) {
 func storesNothingElse(t *testing.T, s Store) {
 	for _, c := range []Content{
 		{From: bytes.NewReader([]byte("other")), Size: 5, SHA256: contentOf([]byte("bytes")).SHA256},
+		{From: bytes.NewReader([]byte("other")), Size: 5, SHA256: contentOf([]byte("bytes")).SHA256, CRC32C: crcOf([]byte("bytes"))},
 		{From: bytes.NewReader([]byte("short")), Size: 6, SHA256: contentOf([]byte("short")).SHA256},
 		{From: bytes.NewReader([]byte("longer")), Size: 5, SHA256: contentOf([]byte("longer")).SHA256},
 	} {
