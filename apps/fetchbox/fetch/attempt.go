@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -27,7 +26,7 @@ type attempt struct {
 	url     *url.URL
 	route   *proxy.Route
 
-	conn    net.Conn // of the answer
+	answer  *proxy.Answer // counts the bytes of the answer
 	status  int
 	outcome proxy.Outcome
 }
@@ -43,7 +42,7 @@ func (a *attempt) run(caller context.Context) (Result, error) {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
-	request, err := a.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { a.conn = got.Conn }}))
+	request, err := a.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { a.answer = proxy.Watch(got.Conn) }}))
 	if err != nil {
 		return Result{}, failure.NeverRetry(failure.WithCode(err, code.DownloadInvalidURL))
 	}
@@ -180,7 +179,7 @@ func (a *attempt) save(ctx context.Context, answer *http.Response, body io.Reade
 	if err != nil {
 		return err
 	}
-	if size >= 0 && proxy.Excess(a.conn, size) {
+	if size >= 0 && a.answer.Excess(size) {
 		return a.either(code.DownloadWrongSize, fmt.Errorf("it sent more than the %d bytes that it announced", size))
 	}
 	if err := a.verify(w, announcedType(answer.Header), first, result); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch/hostiletest"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -66,7 +67,7 @@ func TestADownloadIsDescribedAndAdoptedByTheNextProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopted, err := next.Adopt("job-1")
-	if err != nil || adopted.ETag != result.ETag || adopted.Type != result.Type || adopted.File.SHA256 != sumOf("hello") {
+	if err != nil || adopted.ETag != result.ETag || adopted.Type != result.Type || adopted.File.SHA256 != hostiletest.Sum("hello") {
 		t.Errorf("%+v, %v", adopted, err)
 	}
 	if _, err := next.Adopt("job-2"); codeOf(err) != code.StorageSpoolLost {
@@ -183,7 +184,7 @@ func TestRetryAfterOf429IsHonouredAndTheHostIsLeftAlone(t *testing.T) {
 // 002 section 1: the record has code, message and context {proxy, attempt, status}.
 func TestAFailureHasTheRecordOfTheSeed(t *testing.T) {
 	s := newScene(t, settings{})
-	address := rawServer(t, status(503, ""))
+	address := hostiletest.Start(t, hostiletest.Status(503, ""))
 	_, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: address + "/a.png?secret=1", Attempt: 3})
 	f := verdict(err).Failure
 	if f.Code != "DOWNLOAD_HTTP_5XX" || f.Context["proxy"] != "direct" || f.Context["attempt"] != "3" || f.Context["status"] != "503" || !strings.Contains(f.Detail, "GET http") {
@@ -197,10 +198,10 @@ func TestAFailureHasTheRecordOfTheSeed(t *testing.T) {
 func TestACancelledDownloadIsNoFailureAndLeavesNothing(t *testing.T) {
 	s := newScene(t, settings{})
 	began := make(chan struct{}, 1)
-	address := rawServer(t, func(conn net.Conn, r *http.Request) {
-		send(conn, ok("Content-Length: 1000\r\n", "half"))
+	address := hostiletest.Start(t, func(conn net.Conn, r *http.Request) {
+		hostiletest.Send(conn, hostiletest.OK("Content-Length: 1000\r\n", "half"))
 		began <- struct{}{}
-		silent(conn, r)
+		hostiletest.Silent(conn, r)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -219,9 +220,9 @@ func TestACancelledDownloadIsNoFailureAndLeavesNothing(t *testing.T) {
 
 func TestTheTimeLimitOfADownloadHolds(t *testing.T) {
 	s := newScene(t, settings{limits: fetch.Limits{Time: 300 * time.Millisecond, MinSpeed: -1}})
-	address := rawServer(t, func(conn net.Conn, _ *http.Request) {
-		send(conn, ok("", ""))
-		for send(conn, strings.Repeat("x", 1000)) {
+	address := hostiletest.Start(t, func(conn net.Conn, _ *http.Request) {
+		hostiletest.Send(conn, hostiletest.OK("", ""))
+		for hostiletest.Send(conn, strings.Repeat("x", 1000)) {
 			<-time.After(10 * time.Millisecond)
 		}
 	})
@@ -233,19 +234,19 @@ func TestTheTimeLimitOfADownloadHolds(t *testing.T) {
 
 func TestARequestCannotRaiseALimit(t *testing.T) {
 	s := newScene(t, settings{limits: fetch.Limits{Size: 10}})
-	address := rawServer(t, says(sized("", "hello, world")))
+	address := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", "hello, world")))
 	_, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: address, Limits: fetch.Limits{Size: 1000}})
 	if codeOf(err) != code.DownloadTooLarge {
 		t.Errorf("%v", err)
 	}
-	if result, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: rawServer(t, says(sized("", "hello"))), Limits: fetch.Limits{Size: 5}}); err != nil || result.File.Size != 5 {
+	if result, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", "hello"))), Limits: fetch.Limits{Size: 5}}); err != nil || result.File.Size != 5 {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
 func TestAFullSpoolCostsNoAttempt(t *testing.T) {
 	s := newScene(t, settings{quota: 1000})
-	address := rawServer(t, says(sized("", strings.Repeat("x", 600))))
+	address := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", strings.Repeat("x", 600))))
 	if _, err := s.Fetch(t.Context(), fetch.Request{Name: "a", URL: address}); err != nil {
 		t.Fatal(err)
 	}

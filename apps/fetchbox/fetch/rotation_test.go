@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch/hostiletest"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/internal/soak"
 )
@@ -122,7 +123,7 @@ func (s *scene) retry(r fetch.Request) int {
 // 10 proxies, 3 dead, 2 slow, 1 with 407: all downloads succeed, with 1.4 attempts in the mean at most, at most 5 requests to a dead proxy
 // before its breaker opens, and never the same proxy twice running.
 func TestTenProxiesOfWhichSixAreBroken(t *testing.T) {
-	source := rawServer(t, says(sized("", strings.Repeat("x", 20_000))))
+	source := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", strings.Repeat("x", 20_000))))
 	members, dead := ten(t)
 	s := newScene(t, settings{pools: map[string][]proxy.Member{"p": members}})
 	downloads := soak.Pick("downloads through broken proxies", 150, 2000)
@@ -158,7 +159,7 @@ func TestTenProxiesOfWhichSixAreBroken(t *testing.T) {
 }
 
 func TestASourceThatBlocksOneProxyIsReachedThroughAnother(t *testing.T) {
-	source := rawServer(t, says(sized("", "hello")))
+	source := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", "hello")))
 	limited := startProxy(t, func(w http.ResponseWriter, _ *http.Request, _ func()) {
 		w.Header().Set("Retry-After", "600")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -179,14 +180,14 @@ func TestASourceThatBlocksOneProxyIsReachedThroughAnother(t *testing.T) {
 }
 
 func TestAProxyThatAnswersWithItsOwnPageIsNotTheSource(t *testing.T) {
-	source := rawServer(t, says(sized("Content-Type: image/png\r\n", png)))
+	source := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("Content-Type: image/png\r\n", hostiletest.PNG)))
 	captive := startProxy(t, func(w http.ResponseWriter, _ *http.Request, _ func()) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, page)
+		_, _ = io.WriteString(w, hostiletest.Page)
 	})
 	s := newScene(t, settings{pools: map[string][]proxy.Member{"p": {{URL: "http://" + captive.address}, {URL: "http://" + startProxy(t, forwards).address}}}})
 	for n := range 20 {
-		s.retry(fetch.Request{Name: fmt.Sprintf("job-%d", n), URL: source, Pool: "p", Expect: isPNG})
+		s.retry(fetch.Request{Name: fmt.Sprintf("job-%d", n), URL: source, Pool: "p", Expect: hostiletest.PNGExpected})
 	}
 	if st := s.pools.Status()[1]; st.Name != "p#1" || st.Usable {
 		t.Errorf("the proxy is still used: %+v", st)
@@ -195,7 +196,7 @@ func TestAProxyThatAnswersWithItsOwnPageIsNotTheSource(t *testing.T) {
 
 func TestAPoolWithoutAUsableProxyIsExhausted(t *testing.T) {
 	s := newScene(t, settings{pools: map[string][]proxy.Member{"p": {{URL: "http://" + deadProxy(t).address}}}})
-	source := rawServer(t, says(sized("", "hello")))
+	source := hostiletest.Start(t, hostiletest.Says(hostiletest.Sized("", "hello")))
 	seen := map[string]int{}
 	for range 8 {
 		_, err := s.Fetch(t.Context(), fetch.Request{Name: "job", URL: source, Pool: "p", Attempt: 1})

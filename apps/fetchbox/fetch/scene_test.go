@@ -1,13 +1,8 @@
 package fetch_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -91,51 +86,4 @@ func codeOf(err error) string {
 		return v.Failure.Code
 	}
 	return "no failure"
-}
-
-func sumOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
-// rawServer answers each request by writing to the connection itself, so that it can break every rule of HTTP. It serves one request on each connection.
-func rawServer(t *testing.T, answer func(conn net.Conn, r *http.Request)) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	t.Cleanup(func() {
-		close(ended)
-		_ = listener.Close()
-	})
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				done := make(chan struct{})
-				go func() {
-					select {
-					case <-ended:
-					case <-done:
-					}
-					_ = conn.Close()
-				}()
-				defer close(done)
-				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					answer(conn, r)
-				}
-			}()
-		}
-	}()
-	return "http://" + listener.Addr().String()
-}
-
-func send(conn net.Conn, text string) bool {
-	_, err := io.WriteString(conn, text)
-	return err == nil
 }

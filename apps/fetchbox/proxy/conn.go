@@ -8,29 +8,39 @@ import (
 	"time"
 )
 
-// A countedConn is a connection for HTTP/1.1 that counts the bytes behind the header of an answer. net/http reads as many as Content-Length announces and ignores the
+// A countedConn is a connection for HTTP/1.1 that counts the bytes behind the header of each answer. net/http reads as many as Content-Length announces and ignores the
 // rest. A source that sends more has announced a wrong length, most often because it counted characters instead of bytes, and then what was read is not the resource.
 type countedConn struct {
 	net.Conn
 
-	mu       sync.Mutex
-	head     []byte // the first bytes of the answer
-	newlines int    // in a row, in the header
+	mu      sync.Mutex
+	current *Answer // the answer that arrives, or the last one
+	reading bool
+	ended   bool
+}
+
+// An Answer counts the bytes of one answer on a connection.
+type Answer struct {
+	conn     *countedConn // its lock protects the rest
+	head     []byte       // the first bytes
+	newlines int          // in a row, in the header
 	inBody   bool
 	body     int64 // bytes behind the header
-	reading  bool
-	ended    bool
 }
 
 // statusSize is how many bytes of a status line show the first digit of the status: HTTP/1.1 2.
 const statusSize = 10
 
-// Write sends a part of a request, with which the next answer begins.
-func (c *countedConn) Write(p []byte) (int, error) {
+// Watch begins to count an answer. It is called before the request is sent, with a connection of a route.
+func Watch(conn net.Conn) *Answer {
+	c, ok := conn.(*countedConn)
+	if !ok {
+		return &Answer{}
+	}
 	c.mu.Lock()
-	c.head, c.newlines, c.inBody, c.body = c.head[:0], 0, false, 0
-	c.mu.Unlock()
-	return c.Conn.Write(p)
+	defer c.mu.Unlock()
+	c.current = &Answer{conn: c}
+	return c.current
 }
 
 // Read reads and counts.
@@ -42,39 +52,41 @@ func (c *countedConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading, c.ended = false, c.ended || err != nil
-	c.count(p[:n])
+	if c.current != nil {
+		c.current.count(p[:n])
+	}
 	return n, err
 }
 
-// count finds the end of the header: an empty line.
-func (c *countedConn) count(p []byte) {
+// count finds the end of the header, an empty line, and counts what follows.
+func (a *Answer) count(p []byte) {
 	for i, b := range p {
-		if c.inBody {
-			c.body += int64(len(p) - i)
+		if a.inBody {
+			a.body += int64(len(p) - i)
 			return
 		}
-		if len(c.head) < statusSize {
-			c.head = append(c.head, b)
+		if len(a.head) < statusSize {
+			a.head = append(a.head, b)
 		}
 		switch b {
 		case '\n':
-			c.newlines++
+			a.newlines++
 		case '\r':
 		default:
-			c.newlines = 0
+			a.newlines = 0
 		}
-		if c.newlines < 2 {
+		if a.newlines < 2 {
 			continue
 		}
-		interim := len(c.head) == statusSize && c.head[statusSize-1] == '1' // such as 103 Early Hints: another header follows
-		c.head, c.newlines, c.inBody = c.head[:0], 0, !interim
+		interim := len(a.head) == statusSize && a.head[statusSize-1] == '1' // such as 103 Early Hints: another header follows
+		a.head, a.newlines, a.inBody = a.head[:0], 0, !interim
 	}
 }
 
 // Close looks once more for bytes that nothing read, and closes the connection.
 func (c *countedConn) Close() error {
 	c.mu.Lock()
-	look := c.inBody && !c.ended
+	look := c.current != nil && c.current.inBody && !c.ended
 	c.mu.Unlock()
 	if look {
 		var one [1]byte
@@ -87,29 +99,31 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Excess reports whether a source has sent more than length bytes as the body of an answer that was read to its end, on a connection of a route. It sees what has arrived,
-// and waits a moment for more, because a source that counts wrong sends the rest at once.
-func Excess(conn net.Conn, length int64) bool {
-	c, ok := conn.(*countedConn)
-	if !ok {
+// Excess reports whether a source has sent more than length bytes as the body of an answer that was read to its end. It sees what has arrived, and waits a moment for
+// more, because a source that counts wrong sends the rest at once.
+func (a *Answer) Excess(length int64) bool {
+	if a.conn == nil {
 		return false
 	}
 	for range 40 {
-		c.mu.Lock()
-		body, idle := c.body, c.reading || c.ended
-		c.mu.Unlock()
+		body, over := a.state()
 		if body > length {
 			return true
 		}
-		time.Sleep(500 * time.Microsecond)
-		if !idle {
-			continue // net/http has not asked for more yet
+		<-time.After(500 * time.Microsecond)
+		if over {
+			body, _ := a.state()
+			return body > length
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.body > length
 	}
 	return false
+}
+
+// state returns the bytes of the body, and whether net/http asks for more already, or no more will be counted.
+func (a *Answer) state() (body int64, over bool) {
+	a.conn.mu.Lock()
+	defer a.conn.mu.Unlock()
+	return a.body, a.conn.reading || a.conn.ended || a.conn.current != a
 }
 
 // counted makes a dial function count.

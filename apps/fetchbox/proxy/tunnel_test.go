@@ -319,8 +319,8 @@ func TestMoreBytesThanAnnouncedAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var conn net.Conn
-			trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }}
+			var counted *Answer
+			trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { counted = Watch(got.Conn) }}
 			request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "http://"+address+"/", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -332,11 +332,42 @@ func TestMoreBytesThanAnnouncedAreFound(t *testing.T) {
 			if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 				t.Fatal(err)
 			}
-			if got := Excess(conn, answer.ContentLength); got != c.want {
+			if got := counted.Excess(answer.ContentLength); got != c.want {
 				t.Errorf("%v", got)
 			}
 			_ = answer.Body.Close()
 		})
+	}
+}
+
+// A connection is used again as soon as a body was read, before Excess is asked about it.
+func TestTheNextAnswerOnAConnectionIsNoExcess(t *testing.T) {
+	n := newNetwork(t)
+	p := n.pools(Member{URL: Direct})
+	route, err := p.Pick(Want{Pool: "p", Host: "source.test:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []*Answer
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { answers = append(answers, Watch(got.Conn)) }}
+	var lengths []int64
+	for _, path := range []string{"/", "/longer-than-the-first", "/"} {
+		request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, at(n.plain, "source.test", path), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := p.Guard().Via(route).Do(request, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		lengths = append(lengths, answer.ContentLength)
+	}
+	for i, a := range answers {
+		if a.Excess(lengths[i]) || !a.Excess(lengths[i]-1) {
+			t.Errorf("the answer %d", i)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type File struct {
 	Path   string          `json:"-"`
 	Size   int64           `json:"size"`
 	SHA256 string          `json:"sha256"`         // in hexadecimal
+	CRC32C string          `json:"crc32c"`         // in hexadecimal
 	Note   json.RawMessage `json:"note,omitempty"` // what the writer gave Commit
 }
 

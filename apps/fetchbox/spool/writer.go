@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"os"
 	"time"
 
@@ -18,12 +19,15 @@ import (
 // fullWait is how long a job waits when the spool is full.
 const fullWait = 5 * time.Second
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // A Writer is a file that is being written, by one goroutine. End it with Commit or Abort.
 type Writer struct {
 	spool    *Spool
 	name     string
 	file     *os.File
 	sum      hash.Hash
+	crc      hash.Hash32
 	size     int64
 	reserved int64
 	ended    bool
@@ -45,7 +49,7 @@ func (s *Spool) Create(name string, size int64) (*Writer, error) {
 	if open {
 		return nil, failure.WithCode(errors.New("another attempt is still writing this spool file"), code.StorageSpoolError)
 	}
-	w := &Writer{spool: s, name: name, sum: sha256.New()}
+	w := &Writer{spool: s, name: name, sum: sha256.New(), crc: crc32.New(castagnoli)}
 	if err := w.reserve(max(size, 0)); err != nil {
 		w.Abort()
 		return nil, err
@@ -81,6 +85,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	n, err := w.file.Write(p)
 	_, _ = w.sum.Write(p[:n])
+	_, _ = w.crc.Write(p[:n])
 	w.size += int64(n)
 	if err != nil {
 		return n, fileError("cannot write a spool file", err)
@@ -110,7 +115,7 @@ func (w *Writer) Commit(note any) (File, error) {
 		return File{}, failure.WithCode(fmt.Errorf("the note of a spool file cannot be encoded: %w", err), code.SystemError)
 	}
 	s := w.spool
-	f := File{Name: w.name, Path: s.path(w.name, bodyEnding), Size: w.size, SHA256: w.SHA256(), Note: text}
+	f := File{Name: w.name, Path: s.path(w.name, bodyEnding), Size: w.size, SHA256: w.SHA256(), CRC32C: hex.EncodeToString(w.crc.Sum(nil)), Note: text}
 	described, err := json.Marshal(f)
 	if err != nil {
 		return File{}, failure.WithCode(err, code.SystemError)

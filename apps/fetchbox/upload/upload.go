@@ -44,7 +44,7 @@ func (u *Uploader) Put(ctx context.Context, o Object) error {
 		return failure.WithCode(fmt.Errorf("the spool file cannot be opened: %w", withoutPath(err)), code.StorageSpoolError)
 	}
 	defer func() { _ = file.Close() }()
-	_, err = u.store.PutFile(ctx, o.Key, blob.Content{From: file, Size: o.File.Size, SHA256: o.File.SHA256, Type: o.Type, Meta: o.Meta, Replace: o.Replace})
+	_, err = u.store.PutFile(ctx, o.Key, blob.Content{From: file, Size: o.File.Size, SHA256: o.File.SHA256, CRC32C: o.File.CRC32C, Type: o.Type, Meta: o.Meta, Replace: o.Replace})
 	if err != nil && !damaged(err, file, o.File) {
 		return classify(ctx, err)
 	}

@@ -22,6 +22,7 @@ type bucket struct {
 	s3       *minio.Core
 	name     string
 	prefix   string        // empty, or with a slash at its end
+	private  bool          // the connection is encrypted, or does not leave this machine
 	checking chan struct{} // capacity 1: held by the caller that checks the storage
 	checked  atomic.Bool   // the storage was seen to refuse an overwrite
 }

@@ -44,7 +44,7 @@ func openBucket(ctx context.Context, place string) (Store, error) {
 	if err != nil {
 		return nil, errors.New("S3_ENDPOINT is not a valid address: use https://host:port")
 	}
-	b := &bucket{s3: s3, name: name, prefix: prefix, checking: make(chan struct{}, 1)}
+	b := &bucket{s3: s3, name: name, prefix: prefix, checking: make(chan struct{}, 1), private: o.Secure || loopback(s3.EndpointURL().Hostname())}
 	if err := b.exists(ctx); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -17,11 +20,16 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
+	"github.com/holdfastdev/holdfast/internal/soak"
 )
 
 func contentOf(text []byte) Content {
 	sum := sha256.Sum256(text)
-	return Content{From: bytes.NewReader(text), Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	return Content{From: bytes.NewReader(text), Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), CRC32C: crcOf(text)}
+}
+
+func crcOf(text []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // storesFiles is a law: PutFile.
@@ -60,6 +68,7 @@ func storesFiles(t *testing.T, s Store) {
 func storesNothingElse(t *testing.T, s Store) {
 	for _, c := range []Content{
 		{From: bytes.NewReader([]byte("other")), Size: 5, SHA256: contentOf([]byte("bytes")).SHA256},
+		{From: bytes.NewReader([]byte("other")), Size: 5, SHA256: contentOf([]byte("bytes")).SHA256, CRC32C: crcOf([]byte("bytes"))},
 		{From: bytes.NewReader([]byte("short")), Size: 6, SHA256: contentOf([]byte("short")).SHA256},
 		{From: bytes.NewReader([]byte("longer")), Size: 5, SHA256: contentOf([]byte("longer")).SHA256},
 	} {
@@ -180,6 +189,32 @@ func TestALostAnswerToACompletedFileIsNoFailure(t *testing.T) {
 	}
 	if got := read(t, b, "large"); !bytes.Equal(got, text) {
 		t.Error("other bytes came back")
+	}
+}
+
+// A process is killed again and again while it stores large files. What it leaves is swept, and what exists is whole.
+func TestProcessesThatAreKilledLeaveOnlyWholeFilesAfterASweep(t *testing.T) {
+	place := s3test.Start(t).Use(t) + "/prefix"
+	b := openThere(t, place)
+	random, left := rand.New(rand.NewPCG(1, 2)), 0
+	for range soak.Pick("kills during uploads in parts", 6, 200) {
+		middle := make(chan struct{})
+		time.AfterFunc(time.Duration(50+random.IntN(400))*time.Millisecond, func() { close(middle) })
+		killed(t, place, middle, victim+"_PARTS=yes")
+		left += unfinished(t, b)
+		if _, err := b.Sweep(t.Context(), -time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if n := unfinished(t, b); n != 0 {
+			t.Fatalf("%d uploads are unfinished after the sweep", n)
+		}
+	}
+	t.Logf("%d uploads were left unfinished", left)
+	for n, key := range all(t, b, "") {
+		want := content(7<<20, uint64(n))
+		if got := read(t, b, fmt.Sprintf("large-%d", n)); key == "" || !bytes.Equal(got, want) {
+			t.Errorf("large-%d has %d other bytes", n, len(got))
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 		if os.Getenv(victim+"_FULL") != "" {
 			fill()
 		}
+		if os.Getenv(victim+"_PARTS") != "" {
+			putPartsForever(place)
+		}
 		putForever(place)
 	}
 	os.Exit(m.Run())
@@ -33,6 +36,20 @@ func putForever(place string) {
 			rest = io.LimitReader(noise{}, 8<<20)
 		}
 		_, err = store.Put(context.Background(), "victim.pdf", io.MultiReader(io.LimitReader(noise{}, 1<<20), said, rest))
+	}
+	fmt.Println("ended", err)
+	os.Exit(1)
+}
+
+// putPartsForever stores large files, one after the other, until it is killed.
+func putPartsForever(place string) {
+	largeFile, filePart = 6<<20, 5<<20
+	store, err := Open(context.Background(), place)
+	fmt.Println("half")
+	for n := 0; err == nil; n++ {
+		c := contentOf(content(7<<20, uint64(n)))
+		c.Replace = true
+		_, err = store.PutFile(context.Background(), fmt.Sprintf("large-%d", n), c)
 	}
 	fmt.Println("ended", err)
 	os.Exit(1)
