@@ -99,7 +99,7 @@ var workflowMutants = []Mutant{
 	},
 	{
 		Name: "chunk-judged-as-one", Breaks: "each job of a chunk is judged by its own error",
-		Patches: []Patch{{"engine/chunk.go", "m.err = errs[i]", "m.err = errs[0]"}},
+		Patches: []Patch{{"engine/chunk.go", "m.err = errs[i]", "m.err = errs[i*0]"}},
 		Test:    []string{"-run", "TestAChunkIsHandledInOneCallAndEachJobIsJudgedApart", "./engine"},
 	},
 }
