@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -46,17 +47,17 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 	}
 	sink := s.cfg.Sinks[sub.Sink]
 	if sink == nil {
-		return fmt.Errorf("subscription %s now uses the sink %q, which this process does not have: configure that sink", sub.ID, sub.Sink)
+		return leaveToOthers(job, failure.WithCode(fmt.Errorf("%w: subscription %s uses the sink %q, which this process does not have", ErrNotConfigured, sub.ID, sub.Sink), "UNKNOWN_KIND"))
+	}
+	secrets, err := s.secrets(sub)
+	if err != nil {
+		return leaveToOthers(job, err)
 	}
 	leave, err := s.slotLimits.enter(ctx, sub.ID)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	secrets, err := s.secrets(sub)
-	if err != nil {
-		return err
-	}
 	receipt, err := sink.Deliver(ctx, Delivery{
 		Subscription: sub, Events: l.Events, More: l.More, ID: l.ID, Attempt: job.Number(), At: time.Now(), Source: s.cfg.Source, Secrets: secrets,
 	})
@@ -66,6 +67,8 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 			return fmt.Errorf("the receiver is gone, but subscription %s could not be disabled: %w", sub.ID, failed)
 		}
 		return failure.NeverRetry(err)
+	case errors.Is(err, ErrNotConfigured):
+		return leaveToOthers(job, err)
 	case err != nil:
 		return err
 	}
@@ -127,13 +130,26 @@ func (s *Service) activeSubscription(ctx context.Context, id holdfast.ID) (subsc
 	return sub, failure.Benign(failure.NeverRetry(failure.WithCode(err, "HANDLER_REFUSED")))
 }
 
-// secrets returns the secrets of a subscription. A missing one is an ordinary failure, which is retried: it may be configured later.
+const (
+	firstLeave   = time.Second     // how long a delivery waits that this process is not configured for
+	longestLeave = 5 * time.Minute // the wait grows up to this
+)
+
+// leaveToOthers releases a delivery that this process cannot make because of its own configuration: another process may be able to. That costs the delivery nothing.
+// The wait is short at first, because the next claim may be that of such a process, and random, so that no process is always the first to claim. There is no such
+// process if the delivery reaches the GiveUpAfter of its policy; it then fails with the code of the error.
+func leaveToOthers(job *engine.Raw, err error) error {
+	wait := failure.Exponential{Base: firstLeave, Factor: 2, Cap: longestLeave, Jitter: failure.Jitter{Percent: 50}}.Delay(job.Releases+1, rand.Float64())
+	return failure.Throttled(failure.Blameless(err), wait)
+}
+
+// secrets returns the secrets of a subscription. A missing one is the configuration of this process: another process may have it.
 func (s *Service) secrets(sub subscription.Subscription) ([]string, error) {
 	var found []string
 	for _, name := range sub.Secrets {
 		secret, err := s.cfg.Secret(name)
 		if err != nil {
-			return nil, fmt.Errorf("the secret %s of subscription %s: %w", name, sub.ID, err)
+			return nil, failure.WithCode(fmt.Errorf("%w: the secret %s of subscription %s: %w", ErrNotConfigured, name, sub.ID, err), "SECRET_MISSING")
 		}
 		found = append(found, secret)
 	}

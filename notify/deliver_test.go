@@ -375,3 +375,62 @@ func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
 		s.until("one that says what the feed says", func() bool { return len(m.all()) == 2 })
 	})
 }
+
+func TestADeliveryThatAProcessIsNotConfiguredForIsMadeByAnotherAtNoCost(t *testing.T) {
+	for what, unable := range map[string]func() (notify.Sink, func(*notify.Config)){
+		"a target that its sink does not allow": func() (notify.Sink, func(*notify.Config)) {
+			return &fakeSink{answer: func(context.Context, notify.Delivery) error {
+				return failure.WithCode(fmt.Errorf("%w: no http", notify.ErrNotConfigured), "ADDRESS_BLOCKED")
+			}}, func(*notify.Config) {}
+		},
+		"a secret that it lacks": func() (notify.Sink, func(*notify.Config)) {
+			return &fakeSink{}, func(c *notify.Config) {
+				c.Secret = func(string) (string, error) { return "", errors.New("it is not set") }
+			}
+		},
+	} {
+		runScene(t, func(s *scene) {
+			bad, cfg := unable()
+			s.serves(one(bad), cfg)
+			id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop"} })
+			s.passes(time.Second)
+			s.enqueues(10)
+			s.until(what+": deliveries that wait", func() bool {
+				jobs := s.deliveries(id)
+				return len(jobs) == 10 && jobs[0].Releases > 0
+			})
+			m := &fakeSink{}
+			s.serves(one(m), func(c *notify.Config) { c.Secret = func(string) (string, error) { return "secret", nil } })
+			s.until(what+": all deliveries", func() bool { return len(m.all()) == 10 })
+			s.passes(time.Minute)
+			for _, j := range s.deliveries(id) {
+				if j.State != holdfast.Complete || j.Failures != 0 {
+					s.Errorf("%s: a delivery is %s after %d failures: %+v", what, j.State, j.Failures, j.LastFailure)
+				}
+			}
+		})
+	}
+}
+
+func TestADeliveryThatNoProcessIsConfiguredForFailsInTheEndAndSaysWhy(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{traits: notify.Traits{Policy: failure.Policy{MaxAttempts: 3, GiveUpAfter: 6 * time.Hour}}}
+		s.serves(one(m), func(c *notify.Config) {
+			c.Secret = func(string) (string, error) { return "", errors.New("it is not set") }
+		})
+		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop"} })
+		s.passes(time.Second)
+		s.enqueues(1)
+		s.passes(5 * time.Hour)
+		j := s.deliveries(id)[0]
+		if j.State == holdfast.Failed || j.Failures != 0 || j.Releases < 20 || j.LastFailure.Code != "SECRET_MISSING" ||
+			!strings.Contains(j.LastFailure.Detail, "this process is not configured for the delivery: the secret shop") {
+			s.Errorf("after 5 hours it is %s, with %d releases: %+v", j.State, j.Releases, j.LastFailure)
+		}
+		s.passes(time.Hour)
+		j = s.deliveries(id)[0]
+		if j.State != holdfast.Failed || j.LastFailure.Code != "SECRET_MISSING" || len(m.all()) != 0 {
+			s.Errorf("after 6 hours it is %s: %+v", j.State, j.LastFailure)
+		}
+	})
+}

@@ -20,6 +20,10 @@ import (
 // ErrGone is wrapped by a sink whose receiver does not want any more events. The subscription is then disabled.
 var ErrGone = errors.New("the receiver is gone")
 
+// ErrNotConfigured is wrapped by a sink whose configuration in this process does not allow the delivery, while that of another process may. The delivery waits at no
+// cost until a process makes it, and fails with the error's code when it is older than the sink's policy allows (GiveUpAfter).
+var ErrNotConfigured = errors.New("this process is not configured for the delivery")
+
 // A Sink is a way to deliver events. Its methods are called concurrently.
 type Sink interface {
 	Traits() Traits

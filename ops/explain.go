@@ -145,6 +145,9 @@ func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 func throttled(job holdfast.Job, code failure.Code) Reason {
 	reason := Reason{Name: "throttled", Until: job.DueAt, Remedy: "wait; or retry it manually to start now"}
 	reason.Text = fmt.Sprintf("it was throttled with %s (%s) and waits until %s; no attempt was spent", code.Name, job.LastFailure.Message, when(job.DueAt))
+	if detail := failure.Summary(job.LastFailure.Detail); detail != "" {
+		reason.Text += ": " + detail
+	}
 	if code.Remedy != "" {
 		reason.Remedy += "; the cause: " + code.Remedy
 	}

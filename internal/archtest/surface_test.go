@@ -25,7 +25,7 @@ var exportedNames = map[string]int{
 	"holdfasttest":        14,
 	"kind/execjob":        10,
 	"kind/httpjob":        13,
-	"notify":              15,
+	"notify":              16,
 	"notify/mail":         14,
 	"notify/nats":         4,
 	"notify/sse":          4,

@@ -174,7 +174,7 @@ type outgoing struct {
 func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (outgoing, error) {
 	template, ok := s.letters[d.Subscription.Options["template"]]
 	if !ok {
-		return outgoing{}, fmt.Errorf("this process has no mail template %.80q", d.Subscription.Options["template"])
+		return outgoing{}, fmt.Errorf("%w: it has no mail template %.80q", notify.ErrNotConfigured, d.Subscription.Options["template"])
 	}
 	subject, text, html, err := template.write(letterOf(d))
 	if err != nil {

@@ -171,6 +171,9 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 		return nil, failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
 	}
 	letter, err := s.compose(to, d)
+	if errors.Is(err, notify.ErrNotConfigured) {
+		return nil, failure.WithCode(err, "HANDLER_ERROR")
+	}
 	if err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "HANDLER_ERROR"))
 	}

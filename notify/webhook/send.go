@@ -30,8 +30,11 @@ type Receipt struct {
 
 // Deliver sends one signed request. Only a 2xx status means that the receiver has accepted it.
 func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
-	if err := s.Check(d.Subscription); err != nil {
+	if err := s.malformed(d.Subscription); err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "HANDLER_REFUSED"))
+	}
+	if err := s.forbidden(d.Subscription); err != nil {
+		return nil, notConfigured(err)
 	}
 	ctx, done := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer done()
@@ -104,12 +107,17 @@ func statusError(answer *http.Response) error {
 	return because(errors.New("the receiver did not accept the event"))
 }
 
+// notConfigured is the error of a target that this process may not call. Another process may have another configuration.
+func notConfigured(err error) error {
+	return failure.WithCode(fmt.Errorf("%w: %w", notify.ErrNotConfigured, err), "ADDRESS_BLOCKED")
+}
+
 // requestError is the error of a request without an answer.
 func requestError(err error) error {
 	var late net.Error
 	switch {
 	case errors.Is(err, safehttp.ErrBlocked):
-		return failure.NeverRetry(failure.WithCode(errors.New("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
+		return notConfigured(errors.New("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")
 	case errors.Is(err, context.Canceled):

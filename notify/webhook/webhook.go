@@ -86,8 +86,12 @@ func (s *Sink) Host(sub subscription.Subscription) string {
 
 // Check refuses a target that cannot be called, and a subscription without a secret unless it is unsigned.
 func (s *Sink) Check(sub subscription.Subscription) error {
-	_, err := s.target(sub)
-	problems := []error{err}
+	return errors.Join(s.malformed(sub), s.forbidden(sub))
+}
+
+// malformed refuses a subscription that no process could deliver.
+func (s *Sink) malformed(sub subscription.Subscription) error {
+	problems := []error{s.badTarget(sub)}
 	for key, value := range sub.Options {
 		if key != Unsigned || value != "true" {
 			problems = append(problems, invalid("the option %.60q with this value does not exist: the only option of a webhook is unsigned, with the value true", key))
@@ -99,26 +103,34 @@ func (s *Sink) Check(sub subscription.Subscription) error {
 	return errors.Join(problems...)
 }
 
-// target parses the target. Errors do not repeat it, because it may contain a secret.
-func (s *Sink) target(sub subscription.Subscription) (*url.URL, error) {
+// badTarget refuses a target that is no address of a receiver. Errors do not repeat it, because it may contain a secret.
+func (s *Sink) badTarget(sub subscription.Subscription) error {
 	u, err := url.Parse(sub.Target)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return nil, invalid("the target is not a URL: give one such as https://example.org/hook")
-	case u.Scheme != "https" && !(u.Scheme == "http" && s.cfg.AllowHTTP):
-		return nil, invalid("the target begins with %.20q: webhooks need https", u.Scheme+":")
+		return invalid("the target is not a URL: give one such as https://example.org/hook")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return invalid("the target begins with %.20q: webhooks need https", u.Scheme+":")
 	case u.User != nil:
-		return nil, invalid("the target contains a user name or password: remove them; requests are signed")
+		return invalid("the target contains a user name or password: remove them; requests are signed")
 	case u.Fragment != "":
-		return nil, invalid("the target has a fragment (#), which is never sent to a receiver: remove it")
+		return invalid("the target has a fragment (#), which is never sent to a receiver: remove it")
 	}
-	switch _, err := s.guard.Check(sub.Target); {
-	case errors.Is(err, safehttp.ErrBlocked):
-		return nil, invalid("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config")
-	case err != nil:
-		return nil, invalid("the target is not valid: %v", err)
+	if _, err := s.guard.Check(sub.Target); err != nil && !errors.Is(err, safehttp.ErrBlocked) {
+		return invalid("the target is not valid: %v", err)
 	}
-	return u, nil
+	return nil
+}
+
+// forbidden refuses a target that the configuration of this sink does not allow.
+func (s *Sink) forbidden(sub subscription.Subscription) error {
+	if scheme, _, _ := strings.Cut(sub.Target, ":"); strings.EqualFold(scheme, "http") && !s.cfg.AllowHTTP {
+		return invalid("the target begins with \"http:\": webhooks need https, unless webhook.Config allows http")
+	}
+	if _, err := s.guard.Check(sub.Target); errors.Is(err, safehttp.ErrBlocked) {
+		return invalid("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config")
+	}
+	return nil
 }
 
 func invalid(format string, args ...any) error {

@@ -349,3 +349,24 @@ func isDuration(text string) bool {
 	_, err := time.ParseDuration(text)
 	return err == nil
 }
+
+func TestATargetThatOnlyThisProcessForbidsIsLeftToOthers(t *testing.T) {
+	called := false
+	target := receiver(t, func(http.ResponseWriter, *http.Request) { called = true })
+	for what, strict := range map[string]*webhook.Sink{
+		"plain HTTP":        sink(t, webhook.Config{Allow: loopback}),
+		"a private network": sink(t, webhook.Config{AllowHTTP: true}),
+	} {
+		d := delivery(target)
+		if err := strict.Check(d.Subscription); !errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, notify.ErrNotConfigured) {
+			t.Errorf("%s: checked with %v", what, err)
+		}
+		if _, err := strict.Deliver(t.Context(), d); !errors.Is(err, notify.ErrNotConfigured) || called {
+			t.Errorf("%s: delivered with %v", what, err)
+		}
+		d.Subscription.Target = "ftp://example.org"
+		if _, err := strict.Deliver(t.Context(), d); err == nil || errors.Is(err, notify.ErrNotConfigured) {
+			t.Errorf("%s: a malformed target: %v", what, err)
+		}
+	}
+}
