@@ -35,10 +35,10 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve a demo on a temporary store, with an outage in progress: open the printed console address in a browser
 	@$(GO) build -C cmd -o ../bin/ ./holdfast
@@ -47,6 +47,10 @@ run: ## serve a demo on a temporary store, with an outage in progress: open the 
 convert: ## run the converter, an application on Holdfast: PDF to XML, in a browser at http://127.0.0.1:4750
 	@cd apps && $(GO) build -o ../bin/ ./convert
 	@bin/convert
+
+fetchbox: ## run FetchBox, an application on Holdfast: fetch resources through proxies into object storage; its page is at http://127.0.0.1:4760
+	@cd apps && $(GO) build -o ../bin/ ./fetchbox
+	@bin/fetchbox
 
 # STEPS are the parts of `make test`, and of `make soak`. Two run at the same time; the long ones begin first.
 STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \
@@ -140,6 +144,11 @@ mutants: postgres ## apply known defects one at a time, and check that the tests
 
 powerloss: ## simulate a power loss at 200 moments and check for lost jobs
 	$(GO) run -C cmd ./internal/chaos/powerloss
+
+proto: ## generate the Go code of the dead letters of FetchBox from its .proto file; needs protoc (Debian: apt-get install protobuf-compiler)
+	@command -v protoc >/dev/null || { echo "make proto needs protoc: install it (Debian: apt-get install protobuf-compiler; macOS: brew install protobuf)" >&2; exit 1; }
+	@cd apps && $(GO) build -o ../bin/ google.golang.org/protobuf/cmd/protoc-gen-go
+	@cd apps/fetchbox/deadletter/pb && protoc --plugin=$(CURDIR)/bin/protoc-gen-go --go_out=. --go_opt=paths=source_relative deadletter.proto
 
 tag: ## make the release commit of VERSION=v0.1.0 and its tags; docs/releasing.md has the steps of a release
 	@$(RELEASE) tag $(VERSION)

@@ -141,7 +141,7 @@ func (d *Operator) SealGroup(ctx context.Context, i store.Intervention) error {
 
 // RetryGroup retries the failed members of a group. It returns how many.
 func (d *Operator) RetryGroup(ctx context.Context, i store.Intervention) (int, error) {
-	out, err := act(ctx, d, api.RetryGroup, i.Actor, api.OnGroup{ByGroup: api.ByGroup{ID: i.Group}, Asked: api.Asked{Request: i.Request}, Body: wordOn(i)})
+	out, err := act(ctx, d, api.RetryGroup, i.Actor, api.RetryGroupIn{ByGroup: api.ByGroup{ID: i.Group}, Asked: api.Asked{Request: i.Request}, Body: api.RetryGroupBody{WordOn: wordOn(i), Compensated: i.Compensated}})
 	return out.Jobs, err
 }
 

@@ -21,6 +21,12 @@ func (d *Operator) Holds(ctx context.Context) ([]ops.HoldStatus, error) {
 	return out.Holds, err
 }
 
+// HeldLines lists the lines of order keys that dead letters hold.
+func (d *Operator) HeldLines(ctx context.Context) (lines []store.HeldLine, more bool, err error) {
+	out, err := call(ctx, d.c, api.ListHeldLines, struct{}{})
+	return out.Lines, out.More, err
+}
+
 // Pause places a hold.
 func (d *Operator) Pause(ctx context.Context, h store.Hold) error {
 	body := api.HoldBody{HoldName: api.HoldNameOf(h), Word: api.Word{Actor: h.Actor, Reason: h.Reason}, Retries: h.Retries, AtMost: h.AtMost, Rate: h.Rate, For: h.For, Expected: h.Expected}

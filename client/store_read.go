@@ -49,6 +49,11 @@ func (s *Store) Holds(ctx context.Context) ([]store.Hold, error) {
 	return callVerb(ctx, s, api.StoreHolds, struct{}{}, mayRepeat)
 }
 
+// HeldLines lists lines of order keys that a dead letter holds.
+func (s *Store) HeldLines(ctx context.Context, limit int) ([]store.HeldLine, error) {
+	return callVerb(ctx, s, api.StoreHeldLines, api.Few{Limit: limit}, mayRepeat)
+}
+
 // Workers lists the workers.
 func (s *Store) Workers(ctx context.Context) ([]store.WorkerInfo, error) {
 	return callVerb(ctx, s, api.StoreWorkers, struct{}{}, mayRepeat)

@@ -28,7 +28,7 @@ const (
 	nodeHeight    = 54.0
 	layerGap      = 76.0
 	rowGap        = 16.0
-	nodeChars     = 24 // of a name; a wide character counts twice
+	nodeChars     = 19 // of a name; a wide character counts twice
 )
 
 // drawGraph draws the graph of a group: a column for each layer, from left to right. A group in which no member waits for another has no picture.
@@ -62,7 +62,7 @@ func drawGraph(q *request, id holdfast.ID, g ops.Graph) graphPicture {
 	for _, one := range []struct {
 		on    holdfast.Outcome
 		words string
-	}{{holdfast.OnComplete, "starts when the other is complete"}, {holdfast.OnFailed, "starts when it failed"}, {holdfast.OnCancelled, "starts when it was cancelled"}, {holdfast.OnEnded, "starts when it has ended"}} {
+	}{{holdfast.OnComplete, "starts when the other is complete"}, {holdfast.OnFailed, "starts when the other failed"}, {holdfast.OnCancelled, "starts when the other was cancelled"}, {holdfast.OnEnded, "starts when the other has ended"}} {
 		if used[one.on] {
 			picture.Legend = append(picture.Legend, graphLegend{"graph-on-" + string(one.on), one.words})
 		}
@@ -105,7 +105,7 @@ func (d *drawing) node(q *request, at [2]float64, n ops.GraphNode, group holdfas
 	fmt.Fprintf(&d.out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="8"/>`, x, y, nodeWidth, nodeHeight)
 	fmt.Fprintf(&d.out, `<use href="#shape-%s" x="%.1f" y="%.1f" width="14" height="14"/>`, badge.Shape, x+11, y+11)
 	d.text("graph-name", x+32, y+23, fitted(name, nodeChars))
-	d.text("graph-state", x+32, y+41, fitted(state, nodeChars+3))
+	d.text("graph-state", x+32, y+41, fitted(state, nodeChars+4))
 	d.out.WriteString("</a>")
 }
 

@@ -152,5 +152,5 @@ func TestTheGraphOfAGroupShowsWhatItsMembersWaitFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.shows("/groups/"+group.ID.String(), `<svg class="graph"`, "charge, queued", "refund, waiting", "ship × 3, waiting", "/jobs/"+receipts[1].ID.String(), "kind%3Aship",
-		"starts when it failed", "starts when it has ended", "graph-on-complete")
+		"starts when the other failed", "starts when the other has ended", "graph-on-complete")
 }

@@ -27,9 +27,11 @@ const queuePace = 15 * time.Minute
 type queuePage struct {
 	Rows    []queueRow
 	Holds   []holdRow
+	Lines   []store.HeldLine // lines of order keys that dead letters hold
 	Shares  []shareRow
 	Minutes int // time over which the pace is measured
 	More    bool
+	Longer  bool // there are more held lines than the page lists
 }
 
 // A shareRow is the weight of an owner.
@@ -76,6 +78,9 @@ func queuesScreen(q *request) (page, error) {
 		return page{}, err
 	}
 	shown := queuePage{Minutes: int(queuePace.Minutes())}
+	if shown.Lines, shown.Longer, err = q.operator.HeldLines(q.ctx); err != nil {
+		return page{}, err
+	}
 	shares, err := q.operator.Shares(q.ctx)
 	if err != nil {
 		return page{}, err

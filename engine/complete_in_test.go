@@ -137,6 +137,39 @@ func TestARawJobIsCompletedInATransaction(t *testing.T) {
 	})
 }
 
+func TestACompletionInATransactionEnqueuesJobsOnceAndOnlyIfItCommits(t *testing.T) {
+	withLedger(t, func(s *ledger) {
+		var attempts, ends, next atomic.Int32
+		s.startWorker(engine.Config{OnAttemptEnd: func(end engine.AttemptEnd) {
+			if end.Lease.Kind == "note" {
+				ends.Add(1)
+			}
+			if end.Lease.Kind == "note" && attempts.Load() > 1 && (end.To != holdfast.Complete || end.Failure != nil) {
+				t.Errorf("the attempt that committed ended as %+v", end)
+			}
+		}}, func(e *engine.Engine) {
+			engine.Handle(e, func(ctx context.Context, job *engine.Job[Note]) error {
+				if err := job.Enqueue(holdfast.Draft{Kind: "next"}); err != nil {
+					return err
+				}
+				return s.writeAndComplete(ctx, job, attempts.Add(1) > 1)
+			})
+			engine.HandleRaw(e, "next", func(context.Context, *engine.Raw) error { next.Add(1); return nil })
+		})
+		id := s.enqueue()
+		s.waitUntil("the first attempt has ended", func() bool { return ends.Load() == 1 })
+		expect(s.harness, "code", code(s.job(id)), "HANDLER_UNCOMMITTED")
+		expect(s.harness, "jobs that an attempt enqueued which was not committed", next.Load(), 0)
+		s.waitForState(id, holdfast.Complete)
+		s.waitUntil("the job that it enqueued has run", func() bool { return next.Load() > 0 })
+		s.waitUntil("the second attempt has ended", func() bool { return ends.Load() == 2 })
+		time.Sleep(time.Minute)
+		expect(s.harness, "jobs that it enqueued", next.Load(), 1)
+		expect(s.harness, "late", s.late(id), 0)
+		s.expectRows(1)
+	})
+}
+
 func TestAJobWhoseTransactionWasNotCommittedHasFailed(t *testing.T) {
 	withLedger(t, func(s *ledger) {
 		var attempts atomic.Int32

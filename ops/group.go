@@ -42,9 +42,67 @@ func (s *Service) Groups(ctx context.Context, f store.GroupFilter) (groups []hol
 }
 
 // RetryGroup retries the failed members of a group and those that were cancelled because of them, also in nested groups,
-// and returns how many. The group is processing again and settles again. A group without such members is ErrConflict.
+// and returns how many. The group is processing again and settles again. A group without such members is ErrConflict, and so is one in which the compensation of
+// such a member is complete, unless the intervention says Compensated: a refunded order would be shipped. Compensations are looked for among the first thousand
+// members of the group, not in nested groups.
 func (s *Service) RetryGroup(ctx context.Context, i store.Intervention) (int, error) {
+	if err := i.Check(); err != nil {
+		return 0, err
+	}
+	if !i.Compensated {
+		if err := s.checkCompensations(ctx, i); err != nil {
+			return 0, err
+		}
+	}
 	return s.store.RetryGroup(ctx, i)
+}
+
+// checkCompensations refuses a retry of members whose compensation is complete.
+func (s *Service) checkCompensations(ctx context.Context, i store.Intervention) error {
+	g, err := s.store.Group(ctx, i.Group)
+	if err != nil || i.Owner != "" && i.Owner != g.Owner {
+		return err // the store refuses a group of another owner
+	}
+	graph, err := s.store.GroupGraph(ctx, i.Group)
+	if err != nil {
+		return err
+	}
+	done, failed, found := compensation(graph)
+	if !found {
+		return nil
+	}
+	return &holdfast.Error{Err: holdfast.ErrConflict, Job: done.Job, Message: fmt.Sprintf(
+		"nothing was retried: %s ran because %s did not complete, and is complete itself; a retry would run %[2]s although it was compensated: if that is right, retry with compensated set (holdfast groups retry --compensated)",
+		memberName(done), memberName(failed))}
+}
+
+// compensation returns a complete member that ran because of the failure or cancellation of a member that a retry of the group would run again.
+func compensation(g store.GroupGraph) (done, failed store.Member, found bool) {
+	retried := map[holdfast.ID]store.Member{}
+	for _, m := range g.Members {
+		if m.State == holdfast.Failed || m.State == holdfast.Cancelled && !m.Cause.IsZero() && !m.Skipped {
+			retried[m.Job] = m
+		}
+	}
+	for _, m := range g.Members {
+		if m.State != holdfast.Complete {
+			continue
+		}
+		for _, c := range m.When {
+			if of, ok := retried[c.Job]; ok && (c.On == holdfast.OnFailed || c.On == holdfast.OnCancelled) {
+				return m, of, true
+			}
+		}
+	}
+	return done, failed, false
+}
+
+// memberName returns the step name of a member, or its kind and id.
+func memberName(m store.Member) string {
+	if m.Step != "" {
+		return fmt.Sprintf("step %q", m.Step)
+	}
+	return fmt.Sprintf("%s %s", m.Kind, m.Job)
 }
 
 // CancelGroup seals a group and cancels its members, also in nested groups: queued members soon, running members when their

@@ -65,6 +65,19 @@ func (s *Service) Holds(ctx context.Context) ([]HoldStatus, error) {
 	return list, nil
 }
 
+// maxHeldLines is the number of held lines that are listed.
+const maxHeldLines = 100
+
+// HeldLines returns the first hundred lines of order keys that a dead letter holds, the oldest job first, and whether there are more. A line continues when its dead
+// letter is retried and completes, or is discarded or purged.
+func (s *Service) HeldLines(ctx context.Context) (lines []store.HeldLine, more bool, err error) {
+	lines, err = s.store.HeldLines(ctx, maxHeldLines+1)
+	if len(lines) > maxHeldLines {
+		return lines[:maxHeldLines], true, err
+	}
+	return lines, false, err
+}
+
 // covers reports whether a hold applies to a job: by its queue, kind, owner, dependency or one of its tags, and by its failures.
 func covers(h store.Hold, job holdfast.Job) bool {
 	if h.Retries && job.Failures == 0 {

@@ -64,6 +64,7 @@ type Statistics interface {
 // Holds places and lifts holds, sets the shares of owners, and reads and changes breakers.
 type Holds interface {
 	Holds(ctx context.Context) ([]HoldStatus, error)
+	HeldLines(ctx context.Context) (lines []store.HeldLine, more bool, err error)
 	Pause(ctx context.Context, h store.Hold) error
 	Resume(ctx context.Context, h store.Hold) error
 	Shares(ctx context.Context) ([]Share, error)

@@ -143,6 +143,7 @@ type previewer struct {
 	service *Service
 	order   redrive.Spec
 	counts  map[string]int
+	members int                           // number of eligible jobs that are members of groups
 	asked   int                           // number of sources that were checked
 	takers  map[uniqueKey]bool            // unique keys that eligible dead letters would take
 	held    map[uniqueKey]map[string]bool // by kind and owner: unique keys of jobs that have not ended
@@ -163,6 +164,9 @@ func (v *previewer) addDeadLetter(ctx context.Context, job holdfast.Job) error {
 		return nil
 	}
 	v.Eligible++
+	if !job.Group.IsZero() {
+		v.members++
+	}
 	if len(v.Sample) < sampleSize {
 		v.Sample = append(v.Sample, job)
 	}
@@ -272,6 +276,9 @@ func (v *previewer) finish() Preview {
 		jobs = min(jobs, v.order.Limit)
 	}
 	v.Takes = timeFor(v.order, jobs)
+	if v.members > 0 && !v.order.Discard {
+		v.note("%d of the jobs are members of groups: members that were cancelled because of them stay cancelled; to retry those too, retry the groups instead (holdfast groups retry)", v.members)
+	}
 	if v.asked >= maxSources {
 		v.note("the sources of %d jobs were checked; the others were not", maxSources)
 	}

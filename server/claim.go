@@ -120,12 +120,30 @@ func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out ap
 				settlements[i].Enqueue[n].Args = api.Unmark(settlements[i].Enqueue[n].Args)
 			}
 		}
-		if err := c.mayEnqueue(settlements[i].Enqueue); err != nil {
-			return out, err
+	}
+	answers, err := s.settleAllowed(ctx, c, settlements)
+	return api.Answers{Answers: api.Problems(answers)}, err
+}
+
+// settleAllowed settles. A settlement whose drafts the caller may not enqueue is refused, and the others are applied.
+func (s *Server) settleAllowed(ctx context.Context, c Caller, settlements []store.Settlement) ([]error, error) {
+	answers := make([]error, len(settlements))
+	rest, places := make([]store.Settlement, 0, len(settlements)), make([]int, 0, len(settlements))
+	for i := range settlements {
+		if answers[i] = s.prepareDrafts(c, settlements[i].Enqueue); answers[i] == nil {
+			rest, places = append(rest, settlements[i]), append(places, i)
 		}
 	}
-	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *store.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
-	return api.Answers{Answers: api.Problems(answers)}, err
+	if len(rest) == 0 {
+		return answers, nil
+	}
+	done, err := onlyAllowed(ctx, boundCaller{s, c}, rest, func(one *store.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
+	for n, i := range places {
+		if n < len(done) {
+			answers[i] = done[n]
+		}
+	}
+	return answers, err
 }
 
 func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.Answers, err error) {

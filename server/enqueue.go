@@ -69,6 +69,19 @@ func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft)
 	return receipts, nil
 }
 
+// prepareDrafts checks and completes the drafts that a worker enqueues with the completion of a job.
+func (s *Server) prepareDrafts(c Caller, drafts []holdfast.Draft) error {
+	if err := c.mayEnqueue(drafts); err != nil || s.cfg.Prepare == nil {
+		return err
+	}
+	for i := range drafts {
+		if err := s.cfg.Prepare(&drafts[i]); err != nil {
+			return fmt.Errorf("job %d of %d to enqueue: %w", i+1, len(drafts), err)
+		}
+	}
+	return nil
+}
+
 // reused turns the conflict about an idempotency key into ErrReused, which has an HTTP status of its own. The store has no separate error for it, so it is
 // recognised by its text.
 func reused(err error) error {

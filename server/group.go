@@ -20,8 +20,10 @@ func (s *Server) mountGroups() {
 	mount(s, api.GetGraph, func(ctx context.Context, _ Caller, in *api.ByGroup) (ops.Graph, error) {
 		return operator.GroupGraph(ctx, in.ID)
 	})
-	mount(s, api.RetryGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (out api.RetryGroupOut, err error) {
-		out.Jobs, err = operator.RetryGroup(ctx, c.onGroup(in.ID, in.Body))
+	mount(s, api.RetryGroup, func(ctx context.Context, c Caller, in *api.RetryGroupIn) (out api.RetryGroupOut, err error) {
+		i := c.onGroup(in.ID, in.Body.WordOn)
+		i.Compensated = in.Body.Compensated
+		out.Jobs, err = operator.RetryGroup(ctx, i)
 		return out, err
 	})
 	mount(s, api.CancelGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (nothing, error) {

@@ -15,6 +15,10 @@ func (s *Server) mountHolds() {
 		out.Holds, err = operator.Holds(ctx)
 		return out, err
 	})
+	mount(s, api.ListHeldLines, func(ctx context.Context, _ Caller, _ *struct{}) (out api.HeldLinesOut, err error) {
+		out.Lines, out.More, err = operator.HeldLines(ctx)
+		return out, err
+	})
 	mount(s, api.PlaceHold, func(ctx context.Context, c Caller, in *api.PauseIn) (nothing, error) {
 		b, h := in.Body, in.Body.Hold()
 		h.Actor, h.Reason = c.actor(b.Actor), b.Reason

@@ -33,7 +33,7 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 	for i := range outcomes {
 		o, err := outcomeOf(&outcomes[i])
 		if err == nil {
-			err = c.mayEnqueue(o.Enqueue)
+			err = s.prepareDrafts(c, o.Enqueue)
 		}
 		var held cachedLease
 		if err == nil {

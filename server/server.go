@@ -26,6 +26,9 @@ type Config struct {
 	Engine engine.Config
 	// Enqueue enqueues drafts; the store when nil. engine.Limits makes one that enforces the rates of owners.
 	Enqueue holdfast.Enqueuer
+	// Prepare checks and completes drafts that workers enqueue with the completion of a job, as Enqueue does with others; nil: no calls. Rates of owners do not
+	// apply to these drafts.
+	Prepare func(*holdfast.Draft) error
 	// Watch is called for each request and for enqueued jobs; nil: no calls.
 	Watch Watcher
 	// Metrics is served at /metrics for the scope viewer; nil: there is no such page.

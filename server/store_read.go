@@ -58,6 +58,9 @@ func (s *Server) mountInspector() {
 		holds, err := db.Holds(ctx)
 		return c.visibleHolds(holds), err
 	})
+	mountVerb(s, api.StoreHeldLines, func(ctx context.Context, _ Caller, in api.Few) ([]store.HeldLine, error) {
+		return db.HeldLines(ctx, in.Limit)
+	})
 	mountVerb(s, api.StoreWorkers, func(ctx context.Context, c Caller, _ struct{}) ([]store.WorkerInfo, error) {
 		all, err := db.Workers(ctx)
 		return c.visibleWorkers(all), err

@@ -30,7 +30,7 @@ type Event struct {
 	Subject string      `json:"subject,omitempty"` // set when the event is not about a job: "group/<id>", "breaker/gateway", "hold/queue/mail", "redrive/<id>", "error/<fingerprint>", "duty/promote", "schedule/<name>", "subscription/<id>", "retention", "policy"
 
 	At         time.Time `json:"at"`
-	Name       string    `json:"name"` // one of the constants above, or words: manual retry, cancel, discard, redrive, deadline missed; opened, ready, paused, ...
+	Name       string    `json:"name"` // one of the constants above, or words: manual retry, cancel, discard, redrive, deadline missed; open, ready, paused, ...
 	Actor      string    `json:"actor,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	Request    string    `json:"request,omitempty"` // id of the request in which a person asked for the change

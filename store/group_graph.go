@@ -16,6 +16,7 @@ type Member struct {
 	State   holdfast.State       `json:"state"`
 	Waiting bool                 `json:"waiting,omitempty"` // while queued: it waits for other members
 	Skipped bool                 `json:"skipped,omitempty"` // cancelled because it was not needed
+	Cause   holdfast.ID          `json:"cause,omitzero"`    // the member because of which it never ran
 	Code    string               `json:"code,omitempty"`    // why it failed
 	When    []holdfast.Condition `json:"when,omitempty"`    // what it waits or waited for, each with its job and an outcome
 }

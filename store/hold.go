@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/check"
 )
 
@@ -152,4 +153,17 @@ func (h *Hold) checkRate(p *check.Problems, pattern bool) {
 	if pattern {
 		p.Add("a rate for a pattern: name one queue, kind, owner or dependency")
 	}
+}
+
+// A HeldLine is a line of an order key that a dead letter holds (Draft.OrderHold): the jobs behind it wait until the dead letter is retried and completes, or is
+// discarded or purged.
+type HeldLine struct {
+	Owner   string      `json:"owner,omitempty"`
+	Order   string      `json:"order"` // the order key
+	Job     holdfast.ID `json:"job"`   // the dead letter
+	Kind    string      `json:"kind"`
+	Queue   string      `json:"queue"`
+	Code    string      `json:"code,omitempty"` // of its last failure
+	Since   time.Time   `json:"since"`          // when it failed for good
+	Waiting int         `json:"waiting"`        // jobs behind it, up to a thousand
 }

@@ -20,6 +20,8 @@ type Intervention struct {
 	Group   holdfast.ID // with RetryGroup and CancelGroup, instead of Job
 	// StuckAfter lets Retry take a job from a worker that has run it for longer than this. 0: only after its lease has expired.
 	StuckAfter time.Duration
+	// Compensated lets ops.Service.RetryGroup retry members although their compensation is complete, so that what was compensated is done again.
+	Compensated bool
 }
 
 // Check validates the intervention. The error wraps ErrInvalid and names every problem. Stores call it first.

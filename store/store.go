@@ -148,6 +148,8 @@ type Inspector interface {
 	// Ahead counts the claimable jobs of the same queue that are ahead of this one, up to a thousand.
 	Ahead(ctx context.Context, id holdfast.ID) (int, error)
 	Holds(ctx context.Context) ([]Hold, error)
+	// HeldLines lists up to limit lines of order keys that a dead letter holds, the oldest job first. The limit is at most a thousand.
+	HeldLines(ctx context.Context, limit int) ([]HeldLine, error)
 	Workers(ctx context.Context) ([]WorkerInfo, error)
 	// Counts reads every row. It is for the integrity check and for tests; for anything periodic use Depths.
 	Counts(ctx context.Context) ([]Count, error)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/apps/internal/keyring"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/ops"
@@ -30,7 +31,7 @@ type app struct {
 	uploading, streaming limit.AtOnce // uploads and event streams in progress
 	perOwner, perAddress *limit.Rates // uploads per minute
 	badKeys              *limit.Rates // unknown or revoked keys per minute, by address
-	keys                 keyCache
+	keys                 keyring.Cache
 	sessionKey           sessionKeyCache
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/notify/sse"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -46,7 +47,7 @@ func (f *webHandler) follow(w http.ResponseWriter, r *http.Request, owner string
 		return err
 	}
 	defer release()
-	replyOf(w).ownDeadlines = true // the feed sets its own write deadlines
+	web.ReplyOf(w).OwnDeadlines = true // the feed sets its own write deadlines
 	request := r.Clone(context.WithValue(r.Context(), ownerKey{}, owner))
 	request.URL.RawQuery = url.Values{"after": {after}}.Encode()
 	f.feed.ServeHTTP(w, request)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
@@ -177,7 +178,7 @@ func (a *app) writeError(w http.ResponseWriter, f apiError) {
 	if f.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((f.after+time.Second-1)/time.Second)))
 	}
-	_ = writeJSON(w, apiErrorOf(f).status, body) // the client is gone: there is no way to report this
+	_ = web.WriteJSON(w, apiErrorOf(f).status, body) // the client is gone: there is no way to report this
 }
 
 // errSourceGone means that the PDF of a job was deleted.

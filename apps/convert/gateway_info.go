@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
@@ -36,7 +37,7 @@ type mappingsCache struct {
 
 // mappings answers GET /api/mappings.
 func (f *webHandler) mappings(w http.ResponseWriter, r *http.Request, _ string) error {
-	return writeJSON(w, http.StatusOK, map[string][]Mapping{"mappings": f.availableMappings(r.Context())})
+	return web.WriteJSON(w, http.StatusOK, map[string][]Mapping{"mappings": f.availableMappings(r.Context())})
 }
 
 // availableMappings returns the gateway's mappings. While the gateway is down, it returns the last list, or that of the MAPPINGS setting, so that uploads still work.
@@ -131,7 +132,7 @@ func (f *webHandler) gateway(w http.ResponseWriter, r *http.Request, _ string) e
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, now)
+	return web.WriteJSON(w, http.StatusOK, now)
 }
 
 // gatewayState returns the breaker's state, at most a second old.

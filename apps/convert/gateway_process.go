@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/internal/config"
 )
 
@@ -24,7 +25,7 @@ func serveGateway(ctx context.Context, set settings, out io.Writer, log *slog.Lo
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, "GATEWAY_ADDR", set.GatewayAddr)
+	listener, err := web.Listen(ctx, "GATEWAY_ADDR", set.GatewayAddr)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (a *app) ensureGateway(ctx context.Context, out io.Writer) (*gatewayProcess
 		fmt.Fprintf(out, "A gateway is already running at %s. It is used, and keeps running when convert stops.\n", shownURL(a.set.GatewayURL))
 		return nil, nil
 	}
-	if listener, err := listen(ctx, "GATEWAY_ADDR", a.set.GatewayAddr); err != nil {
+	if listener, err := web.Listen(ctx, "GATEWAY_ADDR", a.set.GatewayAddr); err != nil {
 		return nil, err
 	} else if err := listener.Close(); err != nil {
 		return nil, err

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/telemetry"
@@ -37,10 +36,10 @@ type check struct {
 // mountHealth mounts the health checks, and /metrics if it may be served.
 func (f *webHandler) mountHealth() {
 	f.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		_ = writeJSON(w, http.StatusOK, map[string]string{"status": "ok"}) // a map of strings always encodes
+		_ = web.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"}) // a map of strings always encodes
 	})
 	f.mux.HandleFunc("GET /readyz", f.ready)
-	if f.set.Metrics || isLoopback(f.set.Addr) {
+	if f.set.Metrics || web.IsLoopback(f.set.Addr) {
 		f.mux.Handle("GET /metrics", f.metrics.Handler())
 	}
 }
@@ -62,7 +61,7 @@ func (f *webHandler) ready(w http.ResponseWriter, r *http.Request) {
 	if g, err := f.gatewayState(r.Context()); err == nil {
 		body.Gateway = g.State
 	}
-	if err := writeJSON(w, status, body); err != nil {
+	if err := web.WriteJSON(w, status, body); err != nil {
 		f.handleError(w, r, err)
 	}
 }
@@ -135,14 +134,4 @@ func (a *app) withMetrics(cfg engine.Config) engine.Config {
 		}
 	}
 	return cfg
-}
-
-// isLoopback reports whether an address can be reached from this machine only.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -57,7 +58,7 @@ func (f *webHandler) list(w http.ResponseWriter, r *http.Request, owner string) 
 	if next != "" {
 		page.NextCursor = &next
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return web.WriteJSON(w, http.StatusOK, page)
 }
 
 // ownJobs lists an owner's jobs. It also returns the cursor of the next page, which is empty on the last.
@@ -112,7 +113,7 @@ func (f *webHandler) get(w http.ResponseWriter, r *http.Request, owner string) e
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, v)
+	return web.WriteJSON(w, http.StatusOK, v)
 }
 
 // ownJob returns a job by its id if it belongs to the owner. A job of another owner answers 403 and an unknown id 404 (000 section 2C), also after the job was purged.
@@ -151,11 +152,11 @@ func (a *app) purgedError(ctx context.Context, owner string, id holdfast.ID) err
 
 // retry answers POST /api/jobs/{id}/retry.
 func (f *webHandler) retry(w http.ResponseWriter, r *http.Request, owner string) error {
-	v, err := f.retryJob(r.Context(), owner, r.PathValue("id"), replyOf(w).id)
+	v, err := f.retryJob(r.Context(), owner, r.PathValue("id"), web.ReplyOf(w).ID)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusAccepted, v)
+	return web.WriteJSON(w, http.StatusAccepted, v)
 }
 
 // retryJob is the manual retry of a failed conversion by its owner (000 section 5, 001 section 3.6). The checks here only give clear answers; the store guarantees that

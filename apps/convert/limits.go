@@ -1,11 +1,8 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast/internal/limit"
@@ -66,21 +63,4 @@ func (a *app) admitStream(owner, remote string) (release func(), err error) {
 
 func shares(all int, owner string, from netip.Addr) []limit.Share {
 	return []limit.Share{{Name: "owner " + owner, Most: max(1, all/ownerShare)}, {Name: "address " + from.String(), Most: max(1, all/addressShare)}}
-}
-
-// knownHost reports whether the Host of a request is a name of this site. This refuses DNS rebinding: a page of another site whose name resolves to this address.
-func (a *app) knownHost(r *http.Request) bool {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	at, err := netip.ParseAddr(host)
-	if host == "localhost" || err == nil && at.Unmap().IsLoopback() {
-		return true
-	}
-	if len(a.set.Hosts) > 0 {
-		return slices.Contains(a.set.Hosts, host)
-	}
-	return !isLoopback(a.set.Addr)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/store/anystore"
 )
@@ -115,7 +116,7 @@ func TestOnlyKnownHostNamesAreServed(t *testing.T) {
 			}
 		}
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-		if r.Host = c.host; s.knownHost(r) != c.known {
+		if r.Host = c.host; web.KnownHost(r, s.set.Hosts, s.set.Addr) != c.known {
 			t.Errorf("%+v: %v", c, !c.known)
 		}
 	}

@@ -137,7 +137,7 @@ func (l *load) waitFor(t *testing.T, all int) {
 // memory is the most that a process had in memory so far, in bytes; 0 where the system does not report it.
 func memory(t *testing.T, p *process) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}

@@ -1,119 +1,43 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfastdev/holdfast/apps/internal/processtest"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 )
 
-// asProgram makes the test's own binary into the program, so that tests run real processes without building another.
-const asProgram = "CONVERT_TEST_AS_PROGRAM"
-
 func init() {
-	if os.Getenv(asProgram) == "" {
-		return
+	if processtest.AsProgram() && os.Getenv(stdinLifeline) != "" { // a gateway has to end by itself
+		main()
 	}
-	if os.Getenv(stdinLifeline) == "" { // a gateway has to end by itself
-		go orphaned(os.Getppid())
-	}
-	main()
-}
-
-// orphaned ends a process whose test was cut off: it leaves no processes behind.
-func orphaned(parent int) {
-	for range time.Tick(time.Second) {
-		if os.Getppid() != parent {
-			os.Exit(3)
-		}
-	}
+	processtest.Main(main)
 }
 
 // A process is a running program.
 type process struct {
-	*exec.Cmd
-	t     *testing.T
-	mu    sync.Mutex
-	said  bytes.Buffer // stdout and stderr
-	heard *sync.Cond
+	*processtest.Process
 	ended chan struct{}
 }
 
 // launch starts the program with its own environment and waits for a line of output.
 func launch(t *testing.T, env []string, until string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], args...), t: t, ended: make(chan struct{})}
-	p.heard = sync.NewCond(&p.mu)
-	p.Env = append(append(os.Environ(), asProgram+"=1"), env...)
-	p.Stdout, p.Stderr = p, p
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.Wait() // most of them are killed
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		close(p.ended)
-		p.heard.Broadcast()
-	}()
-	t.Cleanup(p.kill)
-	if until != "" {
-		p.says(until)
-	}
-	return p
+	p := processtest.Launch(t, env, until, args...)
+	return &process{p, p.Ended}
 }
 
-// Write collects the output of the process.
-func (p *process) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heard.Broadcast()
-	return p.said.Write(text)
-}
-
-// says waits for a line with a prefix and returns the rest of it.
-func (p *process) says(begin string) string {
-	p.t.Helper()
-	late := time.AfterFunc(time.Minute, p.kill)
-	defer late.Stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		lines := bufio.NewScanner(bytes.NewReader(p.said.Bytes()))
-		for lines.Scan() {
-			if rest, ok := strings.CutPrefix(lines.Text(), begin); ok {
-				return rest
-			}
-		}
-		select {
-		case <-p.ended:
-			p.t.Fatalf("the program never said %q:\n%s", begin, p.said.String())
-		default:
-		}
-		p.heard.Wait()
-	}
-}
-
-// kill is kill -9.
-func (p *process) kill() {
-	_ = p.Process.Kill() // it may have ended
-	<-p.ended
-}
-
-// output returns all output so far.
-func (p *process) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.said.String()
-}
+func (p *process) says(begin string) string { return p.Says(begin) }
+func (p *process) kill()                    { p.Kill() }
+func (p *process) output() string           { return p.Output() }
 
 func TestAWrongCommandLineSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
@@ -150,7 +74,7 @@ func TestAWrongCommandLineSaysWhatToDo(t *testing.T) {
 }
 
 func TestAPortInUseIsReported(t *testing.T) {
-	busy, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
+	busy, err := web.Listen(t.Context(), "ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +113,7 @@ func TestAKeyIsMadeListedAndRevokedAtTheCommandLine(t *testing.T) {
 // freeAddress returns an address that was free a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
+	l, err := web.Listen(t.Context(), "ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,20 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 )
 
 // The page (C11) is rendered completely on the server and works without JavaScript. A script then keeps it up to date. The page shows only what the API returns.
@@ -26,38 +23,19 @@ var pageFiles embed.FS
 
 var pageTemplates = template.Must(template.ParseFS(pageFiles, "page/*.html"))
 
-// assetTypes are the files of the folder that are served. The others are templates.
-var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-// A pageHandler serves the page and its assets. The version is a hash of all of them.
+// A pageHandler serves the page and its assets.
 type pageHandler struct {
 	*webHandler
-	version string
-	files   map[string][]byte
+	assets *web.Assets
 }
 
 // page returns the handler of the queue page, its assets and its two forms.
 func (f *webHandler) page() http.Handler {
-	s := &pageHandler{webHandler: f, files: map[string][]byte{}}
-	entries, err := fs.ReadDir(pageFiles, "page")
-	sum := sha256.New()
-	for _, entry := range entries {
-		text, failed := fs.ReadFile(pageFiles, path.Join("page", entry.Name()))
-		if err = failed; err != nil {
-			break
-		}
-		_, _ = sum.Write(text) // Write of a hash never fails
-		if assetTypes[path.Ext(entry.Name())] != "" {
-			s.files[entry.Name()] = text
-		}
-	}
-	if err != nil {
-		panic(err) // the files are embedded in the program
-	}
-	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
+	s := &pageHandler{webHandler: f}
+	s.assets = web.NewAssets(pageFiles, "page", s.missing)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.index)
-	mux.HandleFunc("GET /assets/{version}/{name}", s.asset)
+	mux.Handle("GET /assets/{version}/{name}", s.assets)
 	mux.HandleFunc("POST /upload", s.uploadForm)
 	mux.HandleFunc("POST /jobs/{id}/retry", s.retryForm)
 	mux.HandleFunc("GET /upload", redirectHome)
@@ -71,27 +49,8 @@ func redirectHome(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// asset serves a file of the page. Under the current version it never changes and browsers may cache it. Under any other version it serves the current file without
-// caching, so that a page that was loaded before an update still works.
-func (s *pageHandler) asset(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	text, ok := s.files[name]
-	if !ok {
-		s.missing(w, r)
-		return
-	}
-	header := w.Header()
-	header.Set("Content-Type", assetTypes[path.Ext(name)])
-	header.Set("ETag", `"`+s.version+`"`)
-	header.Set("Cache-Control", "no-cache")
-	if r.PathValue("version") == s.version {
-		header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	}
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
-}
-
 func (s *pageHandler) missing(w http.ResponseWriter, r *http.Request) {
-	s.render(w, http.StatusNotFound, "missing.html", pageData{Assets: "/assets/" + s.version})
+	s.render(w, http.StatusNotFound, "missing.html", pageData{Assets: s.assets.Path()})
 }
 
 // notices are the messages after a form. The address contains only their names, so that a link cannot put a text of its choice on the page.
@@ -141,7 +100,7 @@ type pageData struct {
 
 func (s *pageHandler) fill(ctx context.Context, owner string, query url.Values) (pageData, error) {
 	to := pageData{
-		Assets: "/assets/" + s.version, Expired: s.set.code(codeExpired).Message, Limit: formatBytes(s.set.MaxUpload),
+		Assets: s.assets.Path(), Expired: s.set.code(codeExpired).Message, Limit: formatBytes(s.set.MaxUpload),
 		KeepSource: formatPeriod(s.set.KeepSource), KeepResult: formatPeriod(s.set.KeepResult), Mappings: s.availableMappings(ctx), Blank: row{State: string(holdfast.Queued)},
 	}
 	list, next, err := s.ownJobs(ctx, owner, listQuery{Cursor: query.Get("cursor")})
@@ -192,7 +151,7 @@ func (s *pageHandler) uploadForm(w http.ResponseWriter, r *http.Request) {
 // retryForm retries a job for a browser without JavaScript.
 func (s *pageHandler) retryForm(w http.ResponseWriter, r *http.Request) {
 	s.form(w, r, func(owner string) (string, error) {
-		v, err := s.retryJob(r.Context(), owner, r.PathValue("id"), replyOf(w).id)
+		v, err := s.retryJob(r.Context(), owner, r.PathValue("id"), web.ReplyOf(w).ID)
 		return "/?said=retried#job-" + v.ID, err
 	})
 }

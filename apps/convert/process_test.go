@@ -127,7 +127,7 @@ func TestConvertAloneRunsEverythingAndOutlivesItsGateway(t *testing.T) {
 // stops asks a process to stop, and it ends well.
 func stops(t *testing.T, p *process) {
 	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	poll(t, "it stops", func() bool { return over(p.ended) })
@@ -186,7 +186,7 @@ func TestAnUploadUnderWayIsFinishedWhenTheProcessIsAskedToStop(t *testing.T) {
 	}()
 	<-half
 	poll(t, "the file is being written", func() bool { return len(filesIn(t, uploads)) > 0 })
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	p.says(`{"time"`) // it says that it was asked

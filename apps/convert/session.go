@@ -1,20 +1,16 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/apps/internal/keyring"
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/store"
 )
 
 const (
@@ -77,10 +73,13 @@ func (a *app) keyOwner(r *http.Request, given []string) (string, error) {
 	if err != nil {
 		return "", badKey
 	}
-	if !a.keys.knows(id) && a.badKeys.Exhausted(limit.Network(r.RemoteAddr)) {
+	if !a.keys.Knows(id) && a.badKeys.Exhausted(limit.Network(r.RemoteAddr)) {
 		return "", tooManyBadKeys // without asking the store
 	}
-	k, err := a.keys.open(r.Context(), a.jobs, id, secret)
+	k, err := a.keys.Open(r.Context(), a.jobs, id, secret)
+	if errors.Is(err, keyring.ErrInvalid) {
+		return "", badKey
+	}
 	if err != nil {
 		return "", err
 	}
@@ -95,89 +94,4 @@ func (a *app) keyOwner(r *http.Request, given []string) (string, error) {
 		return k.Owner, nil
 	}
 	return "key:" + k.ID, nil
-}
-
-// A keyCache holds the API keys as they were at most half a second ago. So a check costs no read of the store, and every process refuses a revoked key within a second.
-// The zero value is ready to use. It is safe for concurrent use.
-type keyCache struct {
-	last    atomic.Pointer[keySnapshot]
-	reading sync.Mutex // held while the keys are read
-}
-
-// A keySnapshot is all keys, read at one time.
-type keySnapshot struct {
-	keys  map[string]apikey.Key
-	begun time.Time
-	ahead time.Duration // how far the store's clock is ahead of ours
-}
-
-const (
-	keyCacheMaxAge  = 500 * time.Millisecond
-	keyCachePause   = 100 * time.Millisecond // minimum time between two reads, however many unknown keys are sent
-	keyCacheTimeout = 3 * time.Second        // for one read
-)
-
-// decoy is compared with unknown keys, so that refusing one takes as long as refusing a known one.
-var decoy, _ = apikey.New(apikey.Request{Name: "decoy"}, time.Time{})
-
-// open returns a valid key, or badKey. A key that is not in the cache may have been created a moment ago: then the keys are read again.
-func (k *keyCache) open(ctx context.Context, from store.Maintainer, id, secret string) (apikey.Key, error) {
-	now := time.Now()
-	known, err := k.since(ctx, from, now.Add(-keyCacheMaxAge))
-	if err == nil && known.keys[id].ID == "" {
-		known, err = k.since(ctx, from, now.Add(1)) // a read that began after this call
-	}
-	if err != nil {
-		return apikey.Key{}, err
-	}
-	found, there := known.keys[id]
-	if !there {
-		found = decoy
-	}
-	if opens := found.Accepts(secret, time.Now().Add(known.ahead)); !opens || !there {
-		return apikey.Key{}, badKey
-	}
-	return found, nil
-}
-
-// knows reports whether a key existed when the keys were last read.
-func (k *keyCache) knows(id string) bool {
-	last := k.last.Load()
-	return last != nil && last.keys[id].ID != ""
-}
-
-// since returns a snapshot whose read began at the given time or later. Concurrent callers share one read.
-func (k *keyCache) since(ctx context.Context, from store.Maintainer, at time.Time) (*keySnapshot, error) {
-	if last := k.last.Load(); last != nil && !last.begun.Before(at) {
-		return last, nil
-	}
-	k.reading.Lock()
-	defer k.reading.Unlock()
-	last := k.last.Load()
-	if last != nil && !last.begun.Before(at) {
-		return last, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, keyCacheTimeout)
-	defer cancel()
-	if last != nil {
-		select {
-		case <-time.After(keyCachePause - time.Since(last.begun)):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	fresh := &keySnapshot{keys: map[string]apikey.Key{}, begun: time.Now()}
-	records, err := from.Records(ctx, apikey.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	for _, record := range records {
-		var one apikey.Key
-		if json.Unmarshal(record.Body, &one) == nil && one.ID == record.Name {
-			fresh.keys[one.ID] = one
-			fresh.ahead = record.AsOf.Sub(fresh.begun)
-		}
-	}
-	k.last.Store(fresh)
-	return fresh, nil
 }

@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast/internal/config"
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 )
 
 // settings are all settings, read from the environment (C6, 001 section 7).
@@ -61,89 +58,56 @@ type settings struct {
 	MappingsDir   string // MAPPINGS_DIR: custom mappings, for the gateway
 }
 
-// A setting is one environment variable.
-type setting struct {
-	Name    string
-	Default string // as it is written in the environment; empty: see Meaning
-	Meaning string
-	set     func(s *settings, text string) error // the error says which values are allowed
-	secret  bool                                 // may contain a password
-}
-
 // settingTable lists all settings. A test compares the table in the README with it.
-var settingTable = []setting{
-	{Name: "DATA_DIR", Meaning: "The folder for the store and the files that have no setting of their own. Default: convert in the user's data directory.", set: func(*settings, string) error { return nil }},
-	{Name: "ADDR", Default: "127.0.0.1:4750", Meaning: "The address of the page and the API.", set: address(func(s *settings) *string { return &s.Addr })},
-	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", secret: true, set: func(s *settings, text string) error { s.Store = text; return nil }},
-	{Name: "UPLOADS_DIR", Meaning: "Where PDFs are stored: a folder, or s3://bucket/prefix. Default: uploads in DATA_DIR.", set: func(s *settings, text string) error { s.Uploads = text; return nil }},
-	{Name: "RESULTS_DIR", Meaning: "Where XML files are stored: a folder, or s3://bucket/prefix. Default: results in DATA_DIR.", set: func(s *settings, text string) error { s.Results = text; return nil }},
-	{Name: "GATEWAY_URL", Meaning: "The gateway that converts PDFs to XML. Default: the built-in gateway, at GATEWAY_ADDR.", secret: true, set: (*settings).setGateway},
+var settingTable = []setting.Setting[settings]{
+	{Name: "DATA_DIR", Meaning: "The folder for the store and the files that have no setting of their own. Default: convert in the user's data directory.", Set: setting.Ignored[settings]},
+	{Name: "ADDR", Default: "127.0.0.1:4750", Meaning: "The address of the page and the API.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
+	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
+	{Name: "UPLOADS_DIR", Meaning: "Where PDFs are stored: a folder, or s3://bucket/prefix. Default: uploads in DATA_DIR.", Set: setting.Text(func(s *settings) *string { return &s.Uploads })},
+	{Name: "RESULTS_DIR", Meaning: "Where XML files are stored: a folder, or s3://bucket/prefix. Default: results in DATA_DIR.", Set: setting.Text(func(s *settings) *string { return &s.Results })},
+	{Name: "GATEWAY_URL", Meaning: "The gateway that converts PDFs to XML. Default: the built-in gateway, at GATEWAY_ADDR.", Secret: true, Set: (*settings).setGateway},
 
-	{Name: "MAX_UPLOAD_BYTES", Default: "52428800", Meaning: "Maximum size of a PDF, in bytes.", set: (*settings).setMaxUpload},
-	{Name: "MAX_UPLOADS", Default: "512", Meaning: "Maximum number of uploads in progress in one process.", set: number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
-	{Name: "UPLOADS_PER_MINUTE", Default: "300", Meaning: "Maximum number of uploads per minute of one session or key; one address may send four times as many. At any time, one session may use a quarter of MAX_UPLOADS, one address half of it.", set: number(func(s *settings) *int { return &s.UploadsPerMinute }, 1, 1_000_000)},
-	{Name: "MAPPINGS", Default: "text,layout,fields", Meaning: "The mappings that the page offers while the gateway is down.", set: (*settings).setMappings},
+	{Name: "MAX_UPLOAD_BYTES", Default: "52428800", Meaning: "Maximum size of a PDF, in bytes.", Set: (*settings).setMaxUpload},
+	{Name: "MAX_UPLOADS", Default: "512", Meaning: "Maximum number of uploads in progress in one process.", Set: setting.Number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
+	{Name: "UPLOADS_PER_MINUTE", Default: "300", Meaning: "Maximum number of uploads per minute of one session or key; one address may send four times as many. At any time, one session may use a quarter of MAX_UPLOADS, one address half of it.", Set: setting.Number(func(s *settings) *int { return &s.UploadsPerMinute }, 1, 1_000_000)},
+	{Name: "MAPPINGS", Default: "text,layout,fields", Meaning: "The mappings that the page offers while the gateway is down.", Set: (*settings).setMappings},
 
-	{Name: "RETRY_MAX_ATTEMPTS", Default: "3", Meaning: "Maximum number of attempts. After the last one the conversion has failed.", set: number(func(s *settings) *int { return &s.RetryMaxAttempts }, 1, 1000)},
-	{Name: "RETRY_BASE_DELAY_MS", Default: "5000", Meaning: "Delay of the first retry. It doubles with each further retry.", set: durationIn(func(s *settings) *time.Duration { return &s.RetryBaseDelay }, time.Millisecond, time.Millisecond, time.Hour)},
-	{Name: "RETRY_JITTER_MAX_MS", Default: "5000", Meaning: "Maximum random addition to each delay.", set: durationIn(func(s *settings) *time.Duration { return &s.RetryJitterMax }, time.Millisecond, 0, time.Hour)},
-	{Name: "RETRY_SCHEDULE", Default: "exponential", Meaning: "The delays: exponential, or table (5, 15 and 45 s, each up to 20 % shorter or longer).", set: choice(func(s *settings) *bool { return &s.RetryTable }, "exponential", "table")},
+	{Name: "RETRY_MAX_ATTEMPTS", Default: "3", Meaning: "Maximum number of attempts. After the last one the conversion has failed.", Set: setting.Number(func(s *settings) *int { return &s.RetryMaxAttempts }, 1, 1000)},
+	{Name: "RETRY_BASE_DELAY_MS", Default: "5000", Meaning: "Delay of the first retry. It doubles with each further retry.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.RetryBaseDelay }, time.Millisecond, time.Millisecond, time.Hour)},
+	{Name: "RETRY_JITTER_MAX_MS", Default: "5000", Meaning: "Maximum random addition to each delay.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.RetryJitterMax }, time.Millisecond, 0, time.Hour)},
+	{Name: "RETRY_SCHEDULE", Default: "exponential", Meaning: "The delays: exponential, or table (5, 15 and 45 s, each up to 20 % shorter or longer).", Set: setting.Choice(func(s *settings) *bool { return &s.RetryTable }, "exponential", "table")},
 
-	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "Lease duration. A job whose worker stops renewing is reclaimed after this time. Workers renew after a third of it.", set: durationIn(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
-	{Name: "GATEWAY_TIMEOUT_MS", Default: "60000", Meaning: "Maximum time of the gateway for one PDF, up to the last byte of its answer.", set: durationIn(func(s *settings) *time.Duration { return &s.GatewayTimeout }, time.Millisecond, time.Millisecond, 24*time.Hour)},
-	{Name: "WORKER_CONCURRENCY", Default: "4", Meaning: "How many conversions a worker runs at once.", set: number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
-	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "How long a process that is asked to stop waits for its running work. Jobs that do not finish return to their queue.", set: durationIn(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
+	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "Lease duration. A job whose worker stops renewing is reclaimed after this time. Workers renew after a third of it.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
+	{Name: "GATEWAY_TIMEOUT_MS", Default: "60000", Meaning: "Maximum time of the gateway for one PDF, up to the last byte of its answer.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.GatewayTimeout }, time.Millisecond, time.Millisecond, 24*time.Hour)},
+	{Name: "WORKER_CONCURRENCY", Default: "4", Meaning: "How many conversions a worker runs at once.", Set: setting.Number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
+	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "How long a process that is asked to stop waits for its running work. Jobs that do not finish return to their queue.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
 
-	{Name: "CIRCUIT_WINDOW", Default: "20", Meaning: "How many of the last calls of the gateway its breaker counts.", set: number(func(s *settings) *int { return &s.CircuitWindow }, 1, 1000)},
-	{Name: "CIRCUIT_FAIL_THRESHOLD", Default: "0.5", Meaning: "The share of failed calls at which the breaker opens: 0.5, or 50 for percent.", set: (*settings).setThreshold},
-	{Name: "CIRCUIT_COOLDOWN_MS", Default: "30000", Meaning: "How long the breaker stays open before jobs try the gateway again, unless a health check closes it earlier.", set: durationIn(func(s *settings) *time.Duration { return &s.CircuitCooldown }, time.Millisecond, time.Millisecond, 24*time.Hour)},
-	{Name: "CIRCUIT_MODE", Default: "hold", Meaning: "What happens to jobs while the breaker is open: hold (they stay queued), or fail-fast (they fail at once with GW_5XX).", set: choice(func(s *settings) *bool { return &s.FailFast }, "hold", "fail-fast")},
-	{Name: "HEALTH_PROBE_MS", Default: "5000", Meaning: "Interval of the gateway's health checks while the breaker is open.", set: durationIn(func(s *settings) *time.Duration { return &s.ProbeEvery }, time.Millisecond, time.Millisecond, time.Hour)},
+	{Name: "CIRCUIT_WINDOW", Default: "20", Meaning: "How many of the last calls of the gateway its breaker counts.", Set: setting.Number(func(s *settings) *int { return &s.CircuitWindow }, 1, 1000)},
+	{Name: "CIRCUIT_FAIL_THRESHOLD", Default: "0.5", Meaning: "The share of failed calls at which the breaker opens: 0.5, or 50 for percent.", Set: (*settings).setThreshold},
+	{Name: "CIRCUIT_COOLDOWN_MS", Default: "30000", Meaning: "How long the breaker stays open before jobs try the gateway again, unless a health check closes it earlier.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.CircuitCooldown }, time.Millisecond, time.Millisecond, 24*time.Hour)},
+	{Name: "CIRCUIT_MODE", Default: "hold", Meaning: "What happens to jobs while the breaker is open: hold (they stay queued), or fail-fast (they fail at once with GW_5XX).", Set: setting.Choice(func(s *settings) *bool { return &s.FailFast }, "hold", "fail-fast")},
+	{Name: "HEALTH_PROBE_MS", Default: "5000", Meaning: "Interval of the gateway's health checks while the breaker is open.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.ProbeEvery }, time.Millisecond, time.Millisecond, time.Hour)},
 
-	{Name: "RETENTION_SOURCE", Default: "24h", Meaning: "How long a PDF is kept (90m, 24h, 7d, forever). A manual retry needs the PDF.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepSource })},
-	{Name: "RETENTION_RESULT", Default: "7d", Meaning: "How long an XML file is kept.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepResult })},
-	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long the record of a conversion is kept.", set: retentionPeriod(func(s *settings) *time.Duration { return &s.KeepRecord })},
+	{Name: "RETENTION_SOURCE", Default: "24h", Meaning: "How long a PDF is kept (90m, 24h, 7d, forever). A manual retry needs the PDF.", Set: setting.Period(func(s *settings) *time.Duration { return &s.KeepSource })},
+	{Name: "RETENTION_RESULT", Default: "7d", Meaning: "How long an XML file is kept.", Set: setting.Period(func(s *settings) *time.Duration { return &s.KeepResult })},
+	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long the record of a conversion is kept.", Set: setting.Period(func(s *settings) *time.Duration { return &s.KeepRecord })},
 
-	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", set: choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", set: (*settings).setHosts},
-	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-Proto (whether the visitor uses TLS) and X-Forwarded-For (the visitor's address).", set: choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
-	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "The address of the built-in gateway.", set: address(func(s *settings) *string { return &s.GatewayAddr })},
-	{Name: "GATEWAY_READER", Meaning: "How the built-in gateway reads PDFs: poppler or go. Default: poppler if it is installed, otherwise go.", set: (*settings).setReader},
-	{Name: "GATEWAY_SLOTS", Default: "4", Meaning: "How many PDFs the built-in gateway converts at once. Others wait a few seconds and then get 503.", set: number(func(s *settings) *int { return &s.GatewaySlots }, 1, 1000)},
-	{Name: "MAPPINGS_DIR", Meaning: "A folder with your own mappings, for the built-in gateway.", set: func(s *settings, text string) error { s.MappingsDir = text; return nil }},
+	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", Set: setting.Choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
+	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: (*settings).setHosts},
+	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-Proto (whether the visitor uses TLS) and X-Forwarded-For (the visitor's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
+	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "The address of the built-in gateway.", Set: setting.Address(func(s *settings) *string { return &s.GatewayAddr })},
+	{Name: "GATEWAY_READER", Meaning: "How the built-in gateway reads PDFs: poppler or go. Default: poppler if it is installed, otherwise go.", Set: (*settings).setReader},
+	{Name: "GATEWAY_SLOTS", Default: "4", Meaning: "How many PDFs the built-in gateway converts at once. Others wait a few seconds and then get 503.", Set: setting.Number(func(s *settings) *int { return &s.GatewaySlots }, 1, 1000)},
+	{Name: "MAPPINGS_DIR", Meaning: "A folder with your own mappings, for the built-in gateway.", Set: setting.Text(func(s *settings) *string { return &s.MappingsDir })},
 }
 
 // readSettings reads all settings. The error names every invalid setting. An empty value counts as not set.
 func readSettings(env func(string) string) (settings, error) {
-	var s settings
-	var problems []error
-	for _, k := range settingTable {
-		text := strings.TrimSpace(env(k.Name))
-		if text == "" {
-			text = k.Default
-		}
-		if text == "" {
-			continue
-		}
-		if err := k.set(&s, text); err != nil {
-			problems = append(problems, fmt.Errorf("%s=%s: %w", k.Name, k.shown(text), err))
-		}
-	}
+	s, err := setting.Read(settingTable, env)
 	if s.GatewayURL == "" {
 		s.GatewayURL = "http://" + s.GatewayAddr
 	}
-	return s, errors.Join(append(problems, s.setDefaultPaths(env("DATA_DIR")))...)
-}
-
-// shown returns a value for an error message: without a password, and at most 80 bytes long.
-func (k *setting) shown(text string) string {
-	if k.secret {
-		text = config.Redacted(text)
-	}
-	if len(text) > 80 {
-		text = strings.ToValidUTF8(text[:80], "") + "..."
-	}
-	return strconv.Quote(text)
+	return s, errors.Join(err, s.setDefaultPaths(env("DATA_DIR")))
 }
 
 // setDefaultPaths puts the store and the files below the data directory unless their settings say otherwise.
@@ -157,28 +121,13 @@ func (s *settings) setDefaultPaths(data string) error {
 		}
 		if data == "" {
 			var err error
-			if data, err = dataDir(); err != nil {
+			if data, err = setting.DataDir("convert"); err != nil {
 				return err
 			}
 		}
 		*path.of = filepath.Join(data, path.name)
 	}
 	return nil
-}
-
-// dataDir returns the folder of this application in the user's data directory.
-func dataDir() (string, error) {
-	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
-		return filepath.Join(data, "convert"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err == nil && runtime.GOOS != "windows" && runtime.GOOS != "darwin" {
-		return filepath.Join(home, ".local", "share", "convert"), nil
-	}
-	if data, err := os.UserConfigDir(); err == nil {
-		return filepath.Join(data, "convert"), nil
-	}
-	return "", errors.New("DATA_DIR: this user has no data directory: set DATA_DIR to a folder for the files")
 }
 
 func (s *settings) setGateway(text string) error {
@@ -248,71 +197,6 @@ func (s *settings) setReader(text string) error {
 	}
 	s.GatewayReader = text
 	return nil
-}
-
-func address(of func(*settings) *string) func(*settings, string) error {
-	return func(s *settings, text string) error {
-		_, port, err := net.SplitHostPort(text)
-		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n > 65535 {
-			return errors.New("use host:port, such as 127.0.0.1:4750")
-		}
-		*of(s) = text
-		return nil
-	}
-}
-
-func number(of func(*settings) *int, least, most int) func(*settings, string) error {
-	return func(s *settings, text string) error {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("use a whole number from %d to %d", least, most)
-		}
-		*of(s) = n
-		return nil
-	}
-}
-
-// durationIn reads a whole number of a unit of time.
-func durationIn(of func(*settings) *time.Duration, unit, least, most time.Duration) func(*settings, string) error {
-	return func(s *settings, text string) error {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < int64(least/unit) || n > int64(most/unit) {
-			return fmt.Errorf("use a whole number from %d to %d (in units of %v)", least/unit, most/unit, unit)
-		}
-		*of(s) = time.Duration(n) * unit
-		return nil
-	}
-}
-
-// choice reads one of two values: off sets false, on sets true.
-func choice(of func(*settings) *bool, off, on string) func(*settings, string) error {
-	return func(s *settings, text string) error {
-		if text != off && text != on {
-			return fmt.Errorf("use %s or %s", off, on)
-		}
-		*of(s) = text == on
-		return nil
-	}
-}
-
-// retentionPeriod reads a retention period. It accepts days, which Go's durations do not have, and "forever".
-func retentionPeriod(of func(*settings) *time.Duration) func(*settings, string) error {
-	return func(s *settings, text string) error {
-		if text == "forever" {
-			*of(s) = 0
-			return nil
-		}
-		d, err := time.ParseDuration(text)
-		if days, isDays := strings.CutSuffix(text, "d"); isDays {
-			n, bad := strconv.ParseUint(days, 10, 16)
-			d, err = time.Duration(n)*24*time.Hour, bad
-		}
-		if err != nil || d < time.Second || d > 36500*24*time.Hour {
-			return errors.New("use a period such as 90m, 24h or 7d, from 1s to 36500d, or forever")
-		}
-		*of(s) = d
-		return nil
-	}
 }
 
 // formatLimit formats a limit in bytes for people.

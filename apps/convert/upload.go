@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/failure"
 )
 
@@ -41,10 +42,10 @@ func (a *app) uploadFor(w http.ResponseWriter, r *http.Request, owner string) er
 		return a.storageError("cannot describe the job of an upload", got.ID, err)
 	}
 	if v.Duplicate = got.Duplicate; v.Duplicate {
-		return writeJSON(w, http.StatusOK, v)
+		return web.WriteJSON(w, http.StatusOK, v)
 	}
 	w.Header().Set("Location", "/api/jobs/"+v.ID)
-	return writeJSON(w, http.StatusCreated, v)
+	return web.WriteJSON(w, http.StatusCreated, v)
 }
 
 // A received upload is a new job, or one that existed already.

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/notify/sse"
 )
@@ -75,9 +73,9 @@ func (f *webHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.set.TrustProxy {
 		r = limit.FromProxy(r)
 	}
-	a := newReply(w, r)
-	defer f.finish(a, r)
-	if !f.knownHost(r) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+	a := web.NewReply(w, r)
+	defer a.Finish(r, f.log, f.metrics, func(w http.ResponseWriter) { f.writeError(w, apiErrorOf(nil)) })
+	if !web.KnownHost(r, f.set.Hosts, f.set.Addr) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		f.writeError(a, otherHost)
 		return
 	}
@@ -98,9 +96,9 @@ func (f *webHandler) Close() error {
 func (f *webHandler) handleError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
 	if answer.status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		f.log.Error("request failed", "event", "request_failed", "request_id", replyOf(w).id, "method", r.Method, "path", pathOf(r), "error", err.Error())
+		f.log.Error("request failed", "event", "request_failed", "request_id", web.ReplyOf(w).ID, "method", r.Method, "path", web.PathOf(r), "error", err.Error())
 	}
-	if replyOf(w).status != 0 { // part of an answer was sent: close the connection, so that the client does not take it as complete
+	if web.ReplyOf(w).Status != 0 { // part of an answer was sent: close the connection, so that the client does not take it as complete
 		panic(http.ErrAbortHandler)
 	}
 	f.writeError(w, answer)
@@ -122,20 +120,4 @@ func (f *webHandler) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	f.writeError(w, apiError{code: codeUnknown, status: http.StatusMethodNotAllowed, line: "Use " + strings.Join(allowed, " or ") + " for this path."})
-}
-
-// writeJSON answers a request with a value as JSON.
-func writeJSON(w http.ResponseWriter, status int, value any) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text) // it ends with a line break, which is convenient in a shell
-	enc.SetEscapeHTML(false)      // the content type is JSON and browsers must not sniff it (nosniff)
-	if err := enc.Encode(value); err != nil {
-		return err
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(text.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the client may be gone
-	return nil
 }

@@ -160,6 +160,7 @@ func labelled(out io.Writer) func(what, format string, args ...any) {
 func groupActionCommand(name, short string, act func(ctx context.Context, o ops.Operator, i store.Intervention) (string, error)) *cobra.Command {
 	var by *ops.Actor
 	var owner string
+	var compensated bool
 	c := &cobra.Command{
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -168,7 +169,7 @@ func groupActionCommand(name, short string, act func(ctx context.Context, o ops.
 				if err != nil {
 					return err
 				}
-				i := store.Intervention{Group: id, Owner: owner, Actor: by.Name, Reason: by.Reason, Request: by.Request}
+				i := store.Intervention{Group: id, Owner: owner, Actor: by.Name, Reason: by.Reason, Request: by.Request, Compensated: compensated}
 				if err := confirmGroup(ctx, c, o, id); err != nil {
 					return err
 				}
@@ -180,6 +181,9 @@ func groupActionCommand(name, short string, act func(ctx context.Context, o ops.
 	c.Flags().StringVar(&owner, "owner", "", "only if the group belongs to this owner")
 	if name != "seal" {
 		addYesFlag(c)
+	}
+	if name == "retry" {
+		c.Flags().BoolVar(&compensated, "compensated", false, "also if a member that ran because of a failure is complete, such as a refund: what it compensated is done again")
 	}
 	return c
 }

@@ -14,17 +14,50 @@ import (
 
 func holdsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "holds", Short: "List holds: what is paused or limited, by whom, and how many jobs wait", Args: cobra.NoArgs,
+		Use: "holds", Short: "List holds: what is paused or limited, by whom, and how many jobs wait; and lines of order keys that dead letters hold", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
 				holds, err := o.Holds(ctx)
 				if err != nil {
 					return err
 				}
-				return show(c, holds, func(out io.Writer) { printHolds(out, holds) })
+				lines, more, err := o.HeldLines(ctx)
+				if err != nil {
+					return err
+				}
+				all := struct {
+					Holds     []ops.HoldStatus `json:"holds"`
+					Lines     []store.HeldLine `json:"lines"`
+					MoreLines bool             `json:"more_lines"`
+				}{holds, lines, more}
+				return show(c, all, func(out io.Writer) {
+					printHolds(out, holds)
+					printHeldLines(out, lines, more)
+				})
 			})
 		},
 	}
+}
+
+// printHeldLines prints the lines that dead letters hold, and how each is released.
+func printHeldLines(out io.Writer, lines []store.HeldLine, more bool) {
+	if len(lines) == 0 {
+		return
+	}
+	rows := make([][]string, len(lines))
+	for n, l := range lines {
+		waiting := fmt.Sprint(l.Waiting)
+		if l.Waiting >= 1000 {
+			waiting = "1,000+"
+		}
+		rows[n] = []string{l.Order, orDash(l.Owner), l.Job.String(), l.Kind, orDash(l.Code), waiting, formatTime(l.Since)}
+	}
+	fmt.Fprintln(out, "\nlines held by a dead letter:")
+	table(out, []string{"ORDER KEY", "OWNER", "HELD BY", "KIND", "CODE", "WAITING", "SINCE"}, rows)
+	if more {
+		fmt.Fprintf(out, "these are the first %d lines; there are more\n", len(lines))
+	}
+	fmt.Fprintln(out, "a line continues when its dead letter completes after: holdfast retry JOB --reason '...'\nor at once after: holdfast discard JOB --reason '...'")
 }
 
 func printHolds(out io.Writer, holds []ops.HoldStatus) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -15,20 +16,29 @@ import (
 type instrumentation struct {
 	metrics *telemetry.Metrics
 	tracing *telemetry.Tracing
-	close   func(context.Context) error // exports the remaining traces
+	close   func(context.Context) error // exports the remaining traces and the last metrics
 }
 
-// newInstrumentation sets up metrics and tracing. Traces are exported as the OTEL_* variables of the environment configure, or not at all.
+// newInstrumentation sets up metrics and tracing. Traces and metrics are exported as the OTEL_* variables of the environment configure, or not at all.
 func (s *serverProcess) newInstrumentation(ctx context.Context) (*instrumentation, error) {
 	version := thisBuild().Version
-	provider, closing, err := export.Open(ctx, version)
+	spans, closeSpans, err := export.Open(ctx, version)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("cannot set up the export of traces: %w; check OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables", err)}
+		return nil, exportError("traces", err)
+	}
+	meters, closeMeters, err := export.OpenMetrics(ctx, version)
+	if err != nil {
+		return nil, errors.Join(exportError("metrics", err), closeSpans(ctx))
 	}
 	return &instrumentation{
-		metrics: telemetry.New(telemetry.Config{Source: s.operator, Version: version}),
-		tracing: telemetry.NewTracing(provider), close: closing,
+		metrics: telemetry.New(telemetry.Config{Source: s.operator, Version: version, MeterProvider: meters}),
+		tracing: telemetry.NewTracing(spans),
+		close:   func(ctx context.Context) error { return errors.Join(closeMeters(ctx), closeSpans(ctx)) },
 	}, nil
+}
+
+func exportError(what string, err error) error {
+	return &usageError{fmt.Errorf("cannot set up the export of %s: %w; check OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables", what, err)}
 }
 
 // middleware traces the attempts of the engine.

@@ -174,9 +174,17 @@ func TestWhatIfUsesPublishedCodesAndWarnsOfUndefinedOnes(t *testing.T) {
 		{"NO_LONGER_DEFINED", "1 -> 6", "warning: nothing defines the code NO_LONGER_DEFINED (jobs that failed with it: 1)"},
 	} {
 		failJob(t, address, strings.ToLower(c.code), c.code)
-		code, out, stderr := command(t, "policy", "whatif", "--file", file, "--kind", strings.ToLower(c.code), "--store", address)
-		if code != exitOK || !strings.Contains(out, c.attempts) || !strings.Contains(out, c.warning) || (c.warning == "") == strings.Contains(out, "warning") {
-			t.Errorf("exit %d\n%s%s", code, out, stderr)
+		for _, from := range []string{"--store", "HOLDFAST_STORE"} {
+			line := []string{"policy", "whatif", "--file", file, "--kind", strings.ToLower(c.code)}
+			if from == "--store" {
+				line = append(line, from, address)
+			} else {
+				t.Setenv(from, address)
+			}
+			code, out, stderr := command(t, line...)
+			if code != exitOK || !strings.Contains(out, c.attempts) || !strings.Contains(out, c.warning) || (c.warning == "") == strings.Contains(out, "warning") {
+				t.Errorf("store from %s: exit %d\n%s%s", from, code, out, stderr)
+			}
 		}
 	}
 }

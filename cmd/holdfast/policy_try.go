@@ -22,20 +22,36 @@ func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 		return withPolicyFile(c, name, do)
 	}
 	return withOperator(c, func(ctx context.Context, o ops.Operator) error {
-		applied, err := o.Policy(ctx)
+		set, err := policyFor(ctx, c, o)
 		if err != nil {
 			return err
-		}
-		codes, err := o.Codes(ctx)
-		if err != nil {
-			return err
-		}
-		set, _, err := policy.ParseLenient([]byte(applied.Text), catalog.TaxonomyOf(codes))
-		if err != nil {
-			return &usageError{fmt.Errorf("the applied policy is invalid:\n%w", err)}
 		}
 		return do(set)
 	})
+}
+
+// policyFor returns the policy of --file, or else the policy that is applied to the store. It knows the failure codes of the store.
+func policyFor(ctx context.Context, c *cobra.Command, o ops.Operator) (*policy.Set, error) {
+	codes, err := o.Codes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if name, _ := c.Flags().GetString("file"); name != "" {
+		text, err := policyText(name)
+		if err != nil {
+			return nil, err
+		}
+		return parsePolicy(c, name, text, codes)
+	}
+	applied, err := o.Policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, _, err := policy.ParseLenient([]byte(applied.Text), catalog.TaxonomyOf(codes))
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("the applied policy is invalid:\n%w", err)}
+	}
+	return set, nil
 }
 
 func policySimulateCommand() *cobra.Command {
@@ -148,15 +164,17 @@ func policyWhatIfCommand() *cobra.Command {
 			if jobs < 1 || jobs > 100_000 {
 				return usage(c, fmt.Errorf("--jobs %d: give 1 to 100000", jobs))
 			}
-			return withPolicy(c, func(set *policy.Set) error {
-				return withOperator(c, func(ctx context.Context, o ops.Operator) error {
-					history, err := newest(ctx, o, f, jobs)
-					if err != nil {
-						return err
-					}
-					review := policy.WhatIf(set, history)
-					return show(c, review, func(out io.Writer) { printReview(out, review) })
-				})
+			return withOperator(c, func(ctx context.Context, o ops.Operator) error {
+				set, err := policyFor(ctx, c, o)
+				if err != nil {
+					return err
+				}
+				history, err := newest(ctx, o, f, jobs)
+				if err != nil {
+					return err
+				}
+				review := policy.WhatIf(set, history)
+				return show(c, review, func(out io.Writer) { printReview(out, review) })
 			})
 		},
 	}

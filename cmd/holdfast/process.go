@@ -146,7 +146,8 @@ func isLoopback(address string) bool {
 
 func (s *serverProcess) makeServer() (err error) {
 	s.server, err = server.New(server.Config{
-		Store: s.store, Operator: s.operator, Settler: s.engine, Engine: s.engineConfig(), Enqueue: s.instruments.enqueuer(enqueuerOf(s.store, s.httpNames)), Watch: s.instruments.metrics, Metrics: s.instruments.metrics.Handler(),
+		Store: s.store, Operator: s.operator, Settler: s.engine, Engine: s.engineConfig(), Enqueue: s.instruments.enqueuer(enqueuerOf(s.store, s.httpNames)),
+		Prepare: prepareBuiltIn(s.httpNames), Watch: s.instruments.metrics, Metrics: s.instruments.metrics.Handler(),
 		Checks: []server.Check{{Name: "engine", Ask: s.liveness.healthCheck(s.set.Duration("lease"))}},
 		Open:   s.keyless, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.Bool("trust-proxy"), Log: s.log, Listen: s.events(),
 		Limits: server.Limits{PerSecond: float64(s.set.Int("rate-per-key")), InFlight: s.set.Int("in-flight-per-key"), Running: s.set.Int("in-flight")},

@@ -104,7 +104,7 @@ func (s *Shop) makeWorker() error {
 		Notify:    notify.Config{Sinks: map[string]notify.Sink{"log": notify.Func(s.logEvents)}},
 		Schedules: []schedule.Schedule{{Name: "daily-report", Cron: "0 6 * * *", Zone: "Europe/Berlin", Draft: holdfast.Draft{Kind: "report"}}},
 		Subscriptions: []subscription.Subscription{
-			{Name: "problems", Sink: "log", Target: "stderr", Events: []string{"job.failed", "breaker.opened", "breaker.closed"}},
+			{Name: "problems", Sink: "log", Target: "stderr", Events: []string{"job.failed", "breaker.open", "breaker.closed"}},
 		},
 	})
 	if err != nil {

@@ -40,6 +40,19 @@ type OnGroup struct {
 	Body WordOn
 }
 
+// RetryGroupIn is a request to retry a group.
+type RetryGroupIn struct {
+	ByGroup
+	Asked
+	Body RetryGroupBody
+}
+
+// RetryGroupBody has the options of a retry of a group.
+type RetryGroupBody struct {
+	WordOn
+	Compensated bool `json:"compensated,omitempty" doc:"Also retry members whose compensation is complete: a member that ran because they failed or were cancelled."`
+}
+
 // RetryGroupOut is the answer to the manual retry of a group.
 type RetryGroupOut struct {
 	Jobs int `json:"jobs" doc:"Number of members that were queued again."`
@@ -50,6 +63,6 @@ var (
 	ListGroups  = Route[GroupsIn, GroupsOut]{Name: "list-groups", Method: "GET", Path: "/groups", Scope: apikey.Viewer, Tag: "groups", About: "List groups. Newest first."}
 	GetGroup    = Route[ByGroup, ops.GroupDetail]{Name: "get-group", Method: "GET", Path: "/groups/{id}", Scope: apikey.Viewer, Tag: "groups", About: "Get a group. Includes the counts of its members by state, and those that need attention. Errors: not_found (no such group)."}
 	GetGraph    = Route[ByGroup, ops.Graph]{Name: "get-group-graph", Method: "GET", Path: "/groups/{id}/graph", Scope: apikey.Viewer, Tag: "groups", About: "Get the graph of a group. Its members and what they wait for; equal members are one node. It reads the first 1000 members. Errors: not_found (no such group)."}
-	RetryGroup  = Route[OnGroup, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: apikey.Operator, Tag: "groups", About: "Retry a group. Queues its failed members again, and the members that were cancelled because of them. Errors: not_found (no such group), conflict (no member can be retried)."}
+	RetryGroup  = Route[RetryGroupIn, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: apikey.Operator, Tag: "groups", About: "Retry a group. Queues its failed members again, and the members that were cancelled because of them. Errors: not_found (no such group), conflict (no member can be retried, or the compensation of one is complete and compensated is not set)."}
 	CancelGroup = Route[OnGroup, Nothing]{Name: "cancel-group", Method: "POST", Path: "/groups/{id}/cancel", Scope: apikey.Operator, Tag: "groups", About: "Cancel a group. Seals it and cancels its members. Errors: not_found (no such group), conflict (the group has already ended)."}
 )

@@ -13,6 +13,12 @@ type HoldsOut struct {
 	Holds []ops.HoldStatus `json:"holds" doc:"Holds in force."`
 }
 
+// HeldLinesOut lists the lines of order keys that dead letters hold.
+type HeldLinesOut struct {
+	Lines []store.HeldLine `json:"lines" doc:"The first 100 lines, the oldest dead letter first."`
+	More  bool             `json:"more" doc:"There are more lines than these."`
+}
+
 // PauseIn is the request to place a hold.
 type PauseIn struct {
 	Asked
@@ -101,12 +107,13 @@ type ShareBody struct {
 
 // The routes of holds, queues and shares.
 var (
-	ListHolds   = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: apikey.Viewer, Tag: "holds", About: "List holds. The holds in force, and how many jobs wait behind each."}
-	PlaceHold   = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: apikey.Operator, Tag: "holds", About: "Place a hold. Jobs of a queue, a kind, an owner, a dependency or a tag stay queued at no cost. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
-	LiftHold    = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: apikey.Operator, Tag: "holds", About: "Lift a hold. Lifting a hold that does not exist is not an error. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
-	ListQueues  = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: apikey.Viewer, Tag: "holds", About: "List queues. Number of jobs in each, by state."}
-	PauseQueue  = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: apikey.Operator, Tag: "holds", About: "Pause a queue. Places an operator's hold on it."}
-	ResumeQueue = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: apikey.Operator, Tag: "holds", About: "Resume a queue. Lifts the operator's hold on it."}
-	ListShares  = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: apikey.Viewer, Tag: "holds", About: "List shares. The owners whose weight was set."}
-	SetShare    = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: apikey.Operator, Tag: "holds", About: "Set the weight of an owner. It decides how owners share workers when they compete; 1 removes the setting."}
+	ListHeldLines = Route[struct{}, HeldLinesOut]{Name: "list-held-lines", Method: "GET", Path: "/holds/lines", Scope: apikey.Viewer, Tag: "holds", About: "List held lines. The lines of order keys in which jobs wait because a dead letter holds them. A line continues when the dead letter is retried and completes, or is discarded."}
+	ListHolds     = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: apikey.Viewer, Tag: "holds", About: "List holds. The holds in force, and how many jobs wait behind each."}
+	PlaceHold     = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: apikey.Operator, Tag: "holds", About: "Place a hold. Jobs of a queue, a kind, an owner, a dependency or a tag stay queued at no cost. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
+	LiftHold      = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: apikey.Operator, Tag: "holds", About: "Lift a hold. Lifting a hold that does not exist is not an error. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
+	ListQueues    = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: apikey.Viewer, Tag: "holds", About: "List queues. Number of jobs in each, by state."}
+	PauseQueue    = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: apikey.Operator, Tag: "holds", About: "Pause a queue. Places an operator's hold on it."}
+	ResumeQueue   = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: apikey.Operator, Tag: "holds", About: "Resume a queue. Lifts the operator's hold on it."}
+	ListShares    = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: apikey.Viewer, Tag: "holds", About: "List shares. The owners whose weight was set."}
+	SetShare      = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: apikey.Operator, Tag: "holds", About: "Set the weight of an owner. It decides how owners share workers when they compete; 1 removes the setting."}
 )

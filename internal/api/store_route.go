@@ -104,6 +104,7 @@ var (
 	StoreHistory        = storeRoute[Which, store.History]("history", apikey.Viewer, "", "Get the history of a job.")
 	StoreAhead          = storeRoute[Which, Counted]("ahead", apikey.Viewer, "", "Count the jobs that are claimed before a job.")
 	StoreHolds          = storeRoute[struct{}, []store.Hold]("holds", apikey.Viewer, apikey.Worker, "List holds.")
+	StoreHeldLines      = storeRoute[Few, []store.HeldLine]("held-lines", apikey.Viewer, "", "List lines of order keys that a dead letter holds.")
 	StoreWorkers        = storeRoute[struct{}, []store.WorkerInfo]("workers", apikey.Viewer, apikey.Worker, "List workers.")
 	StoreCounts         = storeRoute[struct{}, []store.Count]("counts", apikey.Viewer, "", "Count jobs.")
 	StoreCheckIntegrity = storeRoute[struct{}, []store.Finding]("check-integrity", apikey.Operator, "", "Run the integrity check.")

@@ -78,6 +78,8 @@ type Deed struct {
 	Request    string        `json:"request,omitempty" doc:"Id of the request."`
 	Group      holdfast.ID   `json:"group,omitzero" doc:"Id of the group."`
 	StuckAfter time.Duration `json:"stuck_after,omitempty" doc:"Also take the job from a worker that has held it for longer than this."`
+
+	Compensated bool `json:"compensated,omitempty" doc:"Has no effect here: a store retries members whose compensation is complete too."`
 }
 
 // An Alteration is the JSON form of a store.Edit.

@@ -73,16 +73,11 @@ func synced(s source, read func(string) (string, error)) (text string, bad []vio
 	return text + s.text[from:], bad
 }
 
-// otherChecks lists pages whose Go code is not taken from files.
-var otherChecks = map[string]string{
-	"docs/groups.md": "its code is examples of drafts, which the tests of groups cover",
-}
-
 var goBlock = regexp.MustCompile("(?m)^```go$")
 
 func TestEveryGoBlockOfThePagesIsTakenFromAFile(t *testing.T) {
 	for _, s := range files(t, ".md") {
-		if s.path == "README.md" || s.folder() == "docs" && otherChecks[s.path] == "" {
+		if s.path == "README.md" || s.folder() == "docs" {
 			report(t, looseCode(s))
 		}
 	}

@@ -34,13 +34,13 @@ var exportedNames = map[string]int{
 	"ops":                 61,
 	"schedule":            8,
 	"server":              12,
-	"store":               88,
+	"store":               89,
 	"store/anystore":      5,
 	"store/postgres":      4,
 	"store/sqlite":        7,
-	"store/storetest":     22,
+	"store/storetest":     23,
 	"telemetry":           10,
-	"telemetry/export":    1,
+	"telemetry/export":    2,
 	"worker":              4,
 }
 

@@ -45,6 +45,13 @@ var otherMeanings = map[string]string{
 	"cmd/internal/chaos/powerloss ack":    "the store's answer to an enqueue, not the end of a lease",
 	"apps/fetchbox/fetch fetch":           "a resource is downloaded, no job is claimed",
 	"apps/fetchbox/fetch fetcher":         "what downloads resources",
+	"apps/fetchbox fetch":                 "a resource is downloaded, no job is claimed",
+	"apps/fetchbox fetcher":               "what downloads resources",
+	"apps/fetchbox task":                  "the job of one resource: a job of FetchBox is a group of them",
+	"apps/fetchbox replay":                "a redrive that reads the dead letters from the stream",
+	"apps/fetchbox/replay replay":         "a redrive that reads the dead letters from the stream",
+	"apps/fetchbox/deadletter task":       "DeadLetterTask is the name of the message in its specification",
+	"apps/fetchbox/deadletter/pb task":    "DeadLetterTask is the name of the message in its specification",
 }
 
 // vaguePackageNames do not say what the package is about; such packages collect unrelated code.

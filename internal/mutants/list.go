@@ -24,7 +24,7 @@ const anyLease = `	l, err := t.batch(batch)
 `
 
 // mutants lists all mutants.
-var mutants = slices.Concat(coreMutants, controlMutants, feedMutants, serverMutants)
+var mutants = slices.Concat(coreMutants, controlMutants, feedMutants, workflowMutants, serverMutants)
 
 // coreMutants lists defects of claiming, settling, enqueueing and durability that other job queues have shipped, and similar ones.
 var coreMutants = []Mutant{

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, way Way) {
 			s.operator = s.another(ops.Config{})
 			law.check(s)
 			s.expectHealthy()
+			s.expectEventsWithNames()
 		})
 	}
 }

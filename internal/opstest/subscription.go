@@ -138,3 +138,22 @@ func deliveriesAreSentAgain(s *scene) {
 	_, err = s.operator.Resend(s.ctx, by(s.failed()))
 	s.expect(err, holdfast.ErrNotFound)
 }
+
+// expectEventsWithNames checks that each event in the feed is one that a subscription can ask for.
+func (s *scene) expectEventsWithNames() {
+	s.Helper()
+	s.sequence()
+	for after := int64(0); ; {
+		page, err := s.store.Feed(s.ctx, after, 200)
+		s.must(err)
+		for _, e := range page.Events {
+			sub := subscription.Subscription{Sink: "call", Target: "somewhere", Events: []string{subscription.Type(e)}}
+			if err := sub.Prepare(); err != nil {
+				s.Errorf("an event of %s has a name that no subscription may use: %v", e.Subject, err)
+			}
+		}
+		if after = page.Next; after >= page.Head {
+			return
+		}
+	}
+}

@@ -132,7 +132,7 @@ func TestEveryAttemptAtADeliveryHasTheSameMessageIDAndNoOtherHasIt(t *testing.T)
 
 func TestTheSubjectSaysWhatHappenedInWords(t *testing.T) {
 	group := store.Event{Subject: "group/0192", Name: "partial", Reason: "47 of 50 complete, 3 failed", Context: map[string]string{"name": "spring-campaign"}}
-	breaker := store.Event{Subject: "breaker/gateway", Name: "opened"}
+	breaker := store.Event{Subject: "breaker/gateway", Name: "open"}
 	retried := failed(5)
 	retried.Name = "manual retry"
 	retried.Code, retried.Reason = "", "the gateway is back"

@@ -33,7 +33,9 @@ var phrases = map[string]struct{ one, many string }{
 	"group.expired":   {"expired", "expired"},
 	"group.reopened":  {"was reopened", "were reopened"},
 
-	"breaker.opened":        {"opened", "opened"},
+	"breaker.open":          {"opened", "opened"},
+	"breaker.half-open":     {"is probing its dependency", "are probing their dependencies"},
+	"breaker.recovering":    {"is recovering", "are recovering"},
 	"breaker.closed":        {"closed", "closed"},
 	"duty.paused":           {"was paused", "were paused"},
 	"duty.resumed":          {"was resumed", "were resumed"},
@@ -143,7 +145,7 @@ func capital(text string) string {
 // toneOf is the colour class of an event: most are neither good nor bad.
 func toneOf(e store.Event) string {
 	switch e.Name {
-	case store.EventFailed, store.EventExpired, "opened", "deadline missed", "disabled":
+	case store.EventFailed, store.EventExpired, "open", "deadline missed", "disabled":
 		return "bad"
 	case store.EventRetry, store.EventReclaimed, "partial", store.EventCancelled:
 		return "warn"

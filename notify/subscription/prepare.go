@@ -17,17 +17,6 @@ const (
 	maxOption  = 4096
 )
 
-// The subjects that events may have, and the events of jobs and groups. The events of other subjects are not checked.
-var (
-	subjects = []string{
-		"job", "group", "breaker", "budget", "hold", "redrive", "error", "share", "policy", "duty", "schedule", "retention", "subscription", "feed",
-	}
-	jobEvents = append([]string{
-		"manual_retry", "cancel", "discard", "redrive", "deadline_missed", "resend", "forgotten",
-	}, listenedEvents...)
-	groupEvents = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
-)
-
 // problems collects what is wrong.
 type problems []error
 
@@ -111,14 +100,14 @@ func (p *problems) pattern(pattern string) {
 		return
 	}
 	subject, name, _ := strings.Cut(withSubject(pattern), ".")
-	known := map[string][]string{"job": jobEvents, "group": groupEvents}[subject]
+	known := eventNames[subject]
 	switch {
-	case !slices.Contains(subjects, subject):
-		p.add("event %.60q does not exist: the subjects of events are %s", pattern, strings.Join(subjects, ", "))
+	case known == nil:
+		p.add("event %.60q does not exist: the subjects of events are %s", pattern, strings.Join(slices.Sorted(maps.Keys(eventNames)), ", "))
 	case name == "":
 		p.add("event %.60q is incomplete: give a type, or %s.* for all", pattern, subject)
-	case known != nil && !slices.ContainsFunc(known, func(each string) bool { return matchesPattern(name, each) }):
-		p.add("event %.60q does not exist: the events of a %s are %s; for other subjects give the subject first, as in breaker.*", pattern, subject, strings.Join(known, ", "))
+	case !slices.ContainsFunc(known, func(each string) bool { return matchesPattern(name, each) || matchesPattern(each, name) }):
+		p.add("event %.60q does not exist: the events of the subject %s are %s; for other subjects give the subject first, as in breaker.*", pattern, subject, strings.Join(known, ", "))
 	}
 }
 

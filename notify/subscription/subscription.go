@@ -28,7 +28,7 @@ type Subscription struct {
 	Sink   string      `json:"sink"`           // how events are delivered: webhook, mail, stream, or another sink that the process has
 	Target string      `json:"target"`         // where events are delivered: an address that the sink understands; it is shown to people and must not contain a secret
 
-	// Events are types as Type returns them: job.failed, group.partial, breaker.opened, schedule.*. A word without a dot is an event of jobs: failed means
+	// Events are types as Type returns them: job.failed, group.partial, breaker.open, schedule.*. A word without a dot is an event of jobs: failed means
 	// job.failed. A single * is everything.
 	Events []string      `json:"events,omitempty"`
 	Kinds  []string      `json:"kinds,omitempty"`  // only events of jobs of these kinds
@@ -52,7 +52,7 @@ type Subscription struct {
 // Owner is the owner of a subscription's delivery jobs, and the subject of its own events.
 func Owner(id holdfast.ID) string { return Namespace + "/" + id.String() }
 
-// Type is the public type of an event: job.failed, group.partial, breaker.opened, duty.paused. The first word is the subject; spaces in a name become underscores.
+// Type is the public type of an event: job.failed, group.partial, breaker.open, duty.paused. The first word is the subject; spaces in a name become underscores.
 func Type(e store.Event) string {
 	subject := "feed" // for an event whose subject was deleted
 	switch {

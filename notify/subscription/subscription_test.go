@@ -18,13 +18,13 @@ var (
 	group  = holdfast.NewID()
 	failed = store.Event{Job: job, Name: "failed", Kind: "mail.send", Queue: "default", Owner: "ada", Group: group, Code: "HTTP_5XX"}
 	partly = store.Event{Subject: "group/" + group.String(), Name: "partial", Owner: "ada"}
-	opened = store.Event{Subject: "breaker/gateway", Name: "opened"}
+	opened = store.Event{Subject: "breaker/gateway", Name: "open"}
 	byHand = store.Event{Job: job, Name: "manual retry", Queue: "default"}
 )
 
 func TestATypeSaysWhatAnEventIsAboutAndWhatHappened(t *testing.T) {
 	for want, e := range map[string]store.Event{
-		"job.failed": failed, "group.partial": partly, "breaker.opened": opened, "job.manual_retry": byHand,
+		"job.failed": failed, "group.partial": partly, "breaker.open": opened, "job.manual_retry": byHand,
 		"retention.warning": {Subject: "retention", Name: "warning"}, "hold.paused": {Subject: "hold/queue/mail", Name: "paused"}, "feed.forgotten": {Name: "forgotten"},
 	} {
 		if got := subscription.Type(e); got != want {
@@ -100,9 +100,12 @@ func TestPrepareRefusesBadSubscriptionsAndSaysWhatToDo(t *testing.T) {
 		harm func(*sub)
 		says string
 	}{
-		{"an event that does not exist", func(s *sub) { s.Events = []string{"faild"} }, "the events of a job are"},
-		{"a job's event that does not exist", func(s *sub) { s.Events = []string{"job.exploded"} }, "the events of a job are"},
-		{"a group's event that does not exist", func(s *sub) { s.Events = []string{"group.opened"} }, "the events of a group are"},
+		{"an event that does not exist", func(s *sub) { s.Events = []string{"faild"} }, "the events of the subject job are"},
+		{"a job's event that does not exist", func(s *sub) { s.Events = []string{"job.exploded"} }, "the events of the subject job are"},
+		{"a group's event that does not exist", func(s *sub) { s.Events = []string{"group.opened"} }, "the events of the subject group are"},
+		{"a breaker's event that does not exist", func(s *sub) { s.Events = []string{"breaker.opend"} }, "the events of the subject breaker are open, half-open"},
+		{"a breaker's event in the past tense", func(s *sub) { s.Events = []string{"breaker.opened"} }, "the events of the subject breaker are open, half-open"},
+		{"a weight without a number", func(s *sub) { s.Events = []string{"share.heavy"} }, "the events of the subject share are weight_*"},
 		{"a subject that does not exist", func(s *sub) { s.Events = []string{"braker.opened"} }, "the subjects of events are"},
 		{"an open first word that does not exist", func(s *sub) { s.Events = []string{"x.*"} }, "the subjects of events are"},
 		{"a star in the middle", func(s *sub) { s.Events = []string{"job.*d"} }, "at its end"},
@@ -136,7 +139,7 @@ func TestPrepareRefusesBadSubscriptionsAndSaysWhatToDo(t *testing.T) {
 
 func TestPrepareGivesAnIdAndAdmitsEveryDocumentedForm(t *testing.T) {
 	s := good()
-	s.Events = []string{"*", "failed", "job.failed", "manual retry", "group.*", "group.partial", "breaker.opened", "duty.paused", "schedule.*", "re*"}
+	s.Events = []string{"*", "failed", "job.failed", "manual retry", "group.*", "group.partial", "breaker.open", "duty.paused", "schedule.*", "re*", "kind.unattended", "share.weight_3", "share.*", "breaker.forced-*"}
 	s.Secrets, s.Cursor = []string{"orders-2026", "orders.old"}, subscription.FromHead
 	if err := s.Prepare(); err != nil || s.ID.IsZero() {
 		t.Error(err, s.ID)

@@ -35,7 +35,7 @@ var plans = storetest.Plans{
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
 		"replace_lock":     "",
-		"order_lock":       "", "order_add": "", "order_return": "order(job)", "order_leave": "order(job)",
+		"order_lock":       "", "order_add": "", "order_return": "order(job)", "order_leave": "order(job)", "order_hold": "order(job)",
 		"order_advance":    "order(job) order(owner,key) order(owner,key,seq) job(id) finished(job) later(job) later(ctid)",
 		"order_find_stuck": "order(owner) job(id) later(job) finished(job)",
 		"inspect_line":     "order(job) order(owner,key,seq)",
@@ -167,6 +167,7 @@ var plans = storetest.Plans{
 		"artifact_keep": "job(id)", "read_database_size": "",
 
 		"inspect_holds": "", "inspect_workers": "",
+		"inspect_held_lines":        "order(job) order(owner,key,seq) finished(job) job(id)",
 		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
 		"inspect_segments_of_lines": "ready(lane)",
 		"inspect_line_counts":       "ready(lane)",

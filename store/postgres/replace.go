@@ -20,19 +20,16 @@ func replacing(entries []entry) bool {
 
 // lockReplaced lets this call and others that replace jobs with the same keys take turns.
 func (a *admission) lockReplaced(ctx context.Context, keyed map[int]key) error {
-	var names []string
+	var names column
 	for i, k := range keyed {
 		if a.entries[i].Replace != nil {
-			names = append(names, k.owner+"\x01"+k.kind+"\x01"+k.key)
+			names.quote(k.owner + "\x01" + k.kind + "\x01" + k.key)
 		}
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if err := a.q.query(ctx, a.s.sql["replace_lock"], []any{name}, func(func(...any) error) error { return nil }); err != nil {
-			return err
-		}
+	if len(names.text) == 0 {
+		return nil
 	}
-	return nil
+	return a.q.query(ctx, a.s.sql["replace_lock"], []any{names.String()}, func(func(...any) error) error { return nil })
 }
 
 // replaceHolders lets the entries that ask for it replace the jobs that hold their keys, in the order of the call. keyed has the key of each entry. An entry that

@@ -151,6 +151,7 @@ type settleCall struct {
 	due             column
 	freedKeys       []holdfast.ID
 	leftLines       []holdfast.ID
+	heldLines       []holdfast.ID // dead letters that hold their lines
 	cancelledJobs   []holdfast.ID
 	deadlines       startDeadlines
 	errorGroups     errorGroupCounts
@@ -305,7 +306,11 @@ func (t *settleCall) finish(n *store.Settlement, at heldMember, to holdfast.Stat
 	if done, holds := t.unique[n.Job]; holds && !(done && to == holdfast.Complete) {
 		t.freedKeys = append(t.freedKeys, n.Job)
 	}
-	if holds, ordered := t.ordered[n.Job]; ordered && !(holds && to == holdfast.Failed && !n.Failure.Benign) {
+	switch holds, ordered := t.ordered[n.Job]; {
+	case !ordered:
+	case holds && to == holdfast.Failed && !n.Failure.Benign:
+		t.heldLines = append(t.heldLines, n.Job)
+	default:
 		t.leftLines = append(t.leftLines, n.Job)
 	}
 }
@@ -375,6 +380,9 @@ func (t *settleCall) write(ctx context.Context, back *startedLines) error {
 	}
 	if len(t.leftLines) > 0 {
 		t.s.leaveLines(p, t.leftLines, back)
+	}
+	if len(t.heldLines) > 0 {
+		p.Queue(sql["order_hold"], ids(t.heldLines))
 	}
 	t.s.removeMembers(p, t.held, func(m *member) bool { return m.settledTo != "" })
 	t.deadlines.queue(p, sql)

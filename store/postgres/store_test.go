@@ -450,3 +450,30 @@ func TestCompletionsInOpenTransactionsDoNotWaitForEachOther(t *testing.T) {
 		t.Errorf("%d completions were counted, want 4", complete)
 	}
 }
+
+// The table of locks of a server with default settings has about 7800 entries, for all transactions together.
+func TestAnEnqueueIntoThousandsOfLinesAndKeysTakesABoundedNumberOfLocks(t *testing.T) {
+	const drafts, locks = 10_000, 4096
+	for name, change := range map[string]func(d *holdfast.Draft, key string){
+		"order keys": func(d *holdfast.Draft, key string) { d.Order = key },
+		"replaced":   func(d *holdfast.Draft, key string) { d.UniqueKey, d.Replace = key, &holdfast.Replace{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			many := make([]holdfast.Draft, drafts)
+			for i := range many {
+				many[i] = holdfast.Draft{Kind: "mail"}
+				change(&many[i], fmt.Sprint("key-", i))
+			}
+			tx, err := w.conn.Begin(w.ctx)
+			w.ok(err)
+			defer tx.Rollback(w.ctx)
+			w.enqueue(w.store.In(tx), many...)
+			var held int
+			w.ok(tx.QueryRow(w.ctx, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()").Scan(&held))
+			if held < locks/2 || held > locks {
+				t.Errorf("the transaction holds %d advisory locks, want at most %d", held, locks)
+			}
+		})
+	}
+}

@@ -56,6 +56,10 @@ func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
 	storetest.Kinds(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")))
 }
 
+func TestOrderKeysCostClaimsNothing(t *testing.T) {
+	storetest.Lines(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")), soak.Pick("SQLite: lines, and jobs in one line, beside which operations are measured", 20_000, 100_000))
+}
+
 // newMeter returns a meter that counts the pages of a new file.
 func newMeter(t *testing.T, path string) *storetest.BlockMeter {
 	pagesRead(t, path, func(store.Store) {})

@@ -16,7 +16,11 @@ func leaveLine(e executor, now int64, job holdfast.ID, deadLetter bool) error {
 	var l orderLine
 	var hold, live bool
 	found, err := e.one("order_find", []any{job}, &l.owner, &l.key, &hold, &live)
-	if err != nil || !found || !live || hold && deadLetter {
+	if err != nil || !found || !live {
+		return err
+	}
+	if hold && deadLetter {
+		_, err := e.exec("order_hold", job, true)
 		return err
 	}
 	if _, err := e.exec("order_leave", job); err != nil {
@@ -48,6 +52,9 @@ func (t *tx) restart(job holdfast.ID, token, generation int) error {
 		return err
 	}
 	if _, err := t.exec("order_return", job); err != nil {
+		return err
+	}
+	if _, err := t.exec("order_hold", job, false); err != nil {
 		return err
 	}
 	if _, err := t.exec("wait_for_members", t.now, job, token, generation); err != nil {

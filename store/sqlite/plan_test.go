@@ -33,6 +33,7 @@ var plans = storetest.Plans{
 		"order_find":       "order(job)",
 		"order_leave":      "order(job)",
 		"order_return":     "order(job) order(owner,key)",
+		"order_hold":       "order(job)",
 		"order_head":       "order(owner,key) job(id) later(job) finished(job)",
 		"order_next_line":  "order(owner)",
 		"find_waiting":     "later(job) job(id)",
@@ -193,6 +194,7 @@ var plans = storetest.Plans{
 		"purge_jobs":        "job(id)",
 
 		"inspect_holds": "", "inspect_workers": "", "inspect_kinds": "",
+		"inspect_held_lines":     "order(job) order(owner,key,seq) finished(job) job(id)",
 		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) batch(all) finished(job) cancel(job) step(job) progress(job) order(job) attempt(job) sorted",
 		"inspect_records":        "record(namespace)",
 		"inspect_subject_events": "event(subject)",

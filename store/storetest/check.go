@@ -102,7 +102,7 @@ func (d *driver) actions() map[string]func(*rapid.T) {
 		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "settle stale": d.settleStale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
 		"retry": d.retry, "edit": d.edit, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "fail and redrive": d.failAndRedrive,
-		"count redriven": d.countRedriven, "missed deadlines": d.missedDeadlines, "triage": d.triage, "present": d.present, "behind": d.behind,
+		"count redriven": d.countRedriven, "missed deadlines": d.missedDeadlines, "triage": d.triage, "present": d.present, "behind": d.behind, "held lines": d.heldLines,
 		"gather": d.gather, "add": d.add, "seal": d.seal, "advance groups": d.advanceGroups, "retry group": d.retryGroup, "end groups": d.endGroups, "cancel group": d.cancelGroup,
 	} {
 		for i := range max(likely[name], 1) {

@@ -201,7 +201,7 @@ var conditionLaws = []law{
 		s.advanceGroups()
 		waits[0].State, waits[0].Code = holdfast.Failed, "BROKEN"
 		waits[1].Waiting = false
-		waits[2].State, waits[2].Waiting = holdfast.Cancelled, false
+		waits[2].State, waits[2].Waiting, waits[2].Cause = holdfast.Cancelled, false, charge
 		same(s, "after the failure", graph(), store.GroupGraph{Members: waits})
 		_, err := s.Store.GroupGraph(s.ctx, holdfast.NewID())
 		s.expectError(err, holdfast.ErrNotFound)

@@ -252,6 +252,9 @@ func (d *driver) drawSettlement(t *rapid.T, l store.Lease) store.Settlement {
 	switch s.To {
 	case holdfast.Complete:
 		s.Result = pick(t, "result", nil, json.RawMessage(`{"ok":true}`))
+		if rapid.IntRange(0, 3).Draw(t, "enqueues jobs") == 0 {
+			s.Enqueue = d.nextDrafts(t, l)
+		}
 	case holdfast.Failed:
 		s.Failure, s.Charge = failure, pick(t, "charge", store.ChargeFailure, store.ChargeCrash, store.ChargeNone)
 	case holdfast.Cancelled:
@@ -267,15 +270,45 @@ func (d *driver) drawSettlement(t *rapid.T, l store.Lease) store.Settlement {
 	return s
 }
 
+// nextDrafts draws what a job enqueues with its completion: members of its group or of another, or jobs without a group.
+func (d *driver) nextDrafts(t *rapid.T, l store.Lease) []holdfast.Draft {
+	n := rapid.IntRange(1, 3).Draw(t, "jobs to enqueue")
+	if group := pick(t, "group of these jobs", l.Group, l.Group, d.anyGroup(t), holdfast.ID{}); !group.IsZero() {
+		return d.members(t, group, n)
+	}
+	drafts := make([]holdfast.Draft, n)
+	for i := range drafts {
+		drafts[i] = d.draft(t)
+		if r := d.m.jobs[l.ID]; r != nil && rapid.IntRange(0, 3).Draw(t, "under the same keys") == 0 { // a successor of the job
+			drafts[i].Kind, drafts[i].Queue, drafts[i].Owner, drafts[i].Order = r.Kind, r.Queue, r.Owner, r.Order
+			if drafts[i].UniqueKey = r.UniqueKey; r.UniqueKey == "" {
+				drafts[i].Replace = nil
+			}
+			drafts[i].OrderHold = drafts[i].OrderHold && r.Order != ""
+		}
+		d.touch(drafts[i].ID)
+		if holder, taken := d.m.unique[uniqueKey{drafts[i].Owner, drafts[i].Kind, drafts[i].UniqueKey}]; taken {
+			d.touch(holder)
+		}
+	}
+	return drafts
+}
+
 func (d *driver) settle(t *rapid.T) {
 	l := d.heldLease(t)
 	batch := []store.Settlement{d.drawSettlement(t, l)}
+	if len(batch[0].Enqueue) > 0 { // alone: what one settlement of a call enqueues may see what another has freed, and a store may choose the order
+		d.settleAll(t, batch)
+		return
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		other := d.anyLease
 		if rapid.Bool().Draw(t, "one that is held") {
 			other = d.heldLease
 		}
-		batch = append(batch, d.drawSettlement(t, other(t)))
+		s := d.drawSettlement(t, other(t))
+		s.Enqueue = nil
+		batch = append(batch, s)
 	}
 	switch rapid.IntRange(0, 15).Draw(t, "mischief") {
 	case 13:

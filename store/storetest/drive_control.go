@@ -220,6 +220,13 @@ func (d *driver) present(t *rapid.T) {
 	}
 }
 
+// heldLines compares the lines that dead letters hold.
+func (d *driver) heldLines(t *rapid.T) {
+	got, err := d.Store.HeldLines(d.ctx, 100)
+	matchErr(t, "held lines", err, nil)
+	match(t, "held lines", got, d.m.heldLines())
+}
+
 func (d *driver) behind(t *rapid.T) {
 	h := d.hold(t)
 	least, most := d.m.behind(h)

@@ -50,7 +50,19 @@ func (d *driver) gather(t *rapid.T) {
 
 // add enqueues members, some of which wait for others.
 func (d *driver) add(t *rapid.T) {
-	group := d.anyGroup(t)
+	drafts := d.members(t, d.anyGroup(t), rapid.IntRange(1, 4).Draw(t, "members"))
+	if rapid.IntRange(0, 7).Draw(t, "in a transaction") == 5 {
+		d.enqueueIn(t, drafts, rapid.Bool().Draw(t, "commit"))
+		return
+	}
+	want, wantErr := d.m.enqueue(drafts)
+	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
+	matchErr(t, "adding members", err, wantErr)
+	match(t, "receipts of members", got, want)
+}
+
+// members draws drafts of members of a group.
+func (d *driver) members(t *rapid.T, group holdfast.ID, n int) []holdfast.Draft {
 	var known []holdfast.ID
 	for id, r := range d.m.jobs {
 		if r.Group == group {
@@ -58,7 +70,7 @@ func (d *driver) add(t *rapid.T) {
 		}
 	}
 	known = sortIDs(known)
-	drafts := make([]holdfast.Draft, rapid.IntRange(1, 4).Draw(t, "members"))
+	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
 		m := d.draft(t)
 		m.ID, m.Group, m.UniqueKey, m.IdempotencyKey, m.ExpireIn, m.Replace, m.Order, m.OrderHold = holdfast.NewID(), group, "", "", 0, nil, "", false
@@ -87,14 +99,7 @@ func (d *driver) add(t *rapid.T) {
 		drafts[i], known = m, append(known, m.ID)
 		d.touch(m.ID)
 	}
-	if rapid.IntRange(0, 7).Draw(t, "in a transaction") == 5 {
-		d.enqueueIn(t, drafts, rapid.Bool().Draw(t, "commit"))
-		return
-	}
-	want, wantErr := d.m.enqueue(drafts)
-	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
-	matchErr(t, "adding members", err, wantErr)
-	match(t, "receipts of members", got, want)
+	return drafts
 }
 
 func (d *driver) seal(t *rapid.T) {

@@ -86,6 +86,7 @@ type model struct {
 	records       map[recordName]store.Record
 	redriven      map[redriveOf]*redriven
 	groups        map[holdfast.ID]*groupRecord
+	completing    holdfast.ID                         // the group of the member that is being completed and enqueues jobs
 	storeStates   map[holdfast.ID]holdfast.GroupState // the states that the store returned
 	storeCauses   map[holdfast.ID]holdfast.ID         // because of which member the store ended one that waited
 	continuations []holdfast.Draft                    // continuations of settled groups; the store chooses their ids

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"time"
 
@@ -53,7 +52,7 @@ func (m *model) join(d holdfast.Draft) error {
 	if g == nil {
 		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, d.Group)
 	}
-	if g.State != holdfast.GroupOpen {
+	if !m.takes(g) {
 		return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, d.Group)
 	}
 	for _, c := range waitsOf(d) {
@@ -127,216 +126,9 @@ func sortIDs(all []holdfast.ID) []holdfast.ID {
 	return all
 }
 
-// advanceGroups applies what follows from ended members, until nothing changes.
-func (m *model) advanceGroups() {
-	for _, g := range m.groups {
-		g.may = nil
-	}
-	for m.releaseWaiters() || m.cancelEnding() || m.settleGroups() {
-	}
-}
-
-// releaseWaiters releases or cancels members whose wait is over. A decision can depend on the order in which members are decided, and a store may choose any order. So
-// the members for which the cause that the store names is known are decided first.
-func (m *model) releaseWaiters() bool {
-	return m.decideWaiters(true) || m.decideWaiters(false)
-}
-
-// decideWaiters decides about members that wait. If asNamed is set, it only cancels those for which the cause that the store names is known.
-func (m *model) decideWaiters(asNamed bool) (did bool) {
-	for _, r := range m.jobs {
-		if r.place != waiting || r.Order != "" {
-			continue
-		}
-		live, bad := m.upstream(r)
-		switch {
-		case len(bad) > 0:
-			at := slices.IndexFunc(bad, func(c holdfast.Condition) bool { return c.Job == m.storeCauses[r.ID] })
-			if asNamed && at < 0 {
-				continue
-			}
-			m.cancelByStore(r, loose) // a store may name any of those that did not end as they must, or the end of the group
-			cause := bad[max(0, at)]
-			r.Upstream, r.Skipped = cause.Job, m.skips(cause)
-		case live == 0:
-			r.place = ready
-			if r.due.After(m.now) && !r.due.Equal(r.CreatedAt) { // due at its creation: it has no due time of its own, whatever the clock
-				r.place = later
-			}
-		default:
-			continue
-		}
-		did = true
-	}
-	return did
-}
-
-// waitsOf returns for which members a draft waits, and how they must end.
-func waitsOf(d holdfast.Draft) (waits []holdfast.Condition) {
-	on := holdfast.OnComplete
-	if d.AfterAll {
-		on = holdfast.OnEnded
-	}
-	for _, id := range d.After {
-		waits = append(waits, holdfast.Condition{Job: id, On: on})
-	}
-	return append(waits, d.When...)
-}
-
-// upstream returns how many of the members that a job waits for are live, and which did not end as they must. Those that show that a success is missing come first.
-func (m *model) upstream(r *record) (live int, bad []holdfast.Condition) {
-	for _, c := range r.waits {
-		switch other := m.jobs[c.Job]; {
-		case other.place != finished:
-			live++
-		case !met(c, other):
-			bad = append(bad, c)
-		}
-	}
-	slices.SortStableFunc(bad, func(a, b holdfast.Condition) int { return countIf(m.skips(a)) - countIf(m.skips(b)) })
-	return live, bad
-}
-
-// met reports whether an ended member has the outcome of a condition.
-func met(c holdfast.Condition, other *record) bool {
-	switch c.On {
-	case holdfast.OnEnded:
-		return true
-	case holdfast.OnFailed:
-		return other.state == holdfast.Failed
-	case holdfast.OnCancelled:
-		return other.state == holdfast.Cancelled && !other.Skipped
-	}
-	return other.state == holdfast.Complete
-}
-
-// skips reports whether a condition that is not met shows that the waiting member is not needed.
-func (m *model) skips(c holdfast.Condition) bool {
-	return c.On == holdfast.OnFailed || c.On == holdfast.OnCancelled || m.jobs[c.Job].Skipped
-}
-
-// shownWaits returns for what a job waits as a store shows it: sorted by the other members, and without outcomes if all of them must complete.
-func (r *record) shownWaits() (after []holdfast.ID, when []holdfast.Condition) {
-	waits := slices.Clone(r.waits)
-	slices.SortFunc(waits, func(a, b holdfast.Condition) int { return bytes.Compare(a.Job[:], b.Job[:]) })
-	for _, c := range waits {
-		after = append(after, c.Job)
-	}
-	if slices.ContainsFunc(waits, func(c holdfast.Condition) bool { return c.On != holdfast.OnComplete }) {
-		when = waits
-	}
-	return after, when
-}
-
-// conditional reports whether a job waits for a failure or a cancellation.
-func (r *record) conditional() bool {
-	return slices.ContainsFunc(r.waits, func(c holdfast.Condition) bool { return c.On == holdfast.OnFailed || c.On == holdfast.OnCancelled })
-}
-
-// cancelByStore cancels a job that is not processing, with the store as actor.
-func (m *model) cancelByStore(r *record, reason string) {
-	if _, err := m.cancel(store.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
-		panic("the model cannot cancel what is live: " + err.Error())
-	}
-}
-
-// cancelEnding cancels the remaining members of groups that were cancelled or have expired.
-func (m *model) cancelEnding() (did bool) {
-	for _, g := range m.groups {
-		if (g.ending == "" || g.may != nil) && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
-			did = m.endGroup(g, holdfast.GroupExpired) || did
-		}
-		if g.ending == "" || g.State.Settled() {
-			continue
-		}
-		for _, r := range m.jobs {
-			if r.Group == g.ID && r.place != finished && !r.cancel {
-				m.cancelByStore(r, loose)
-				did = true
-			}
-		}
-		for _, child := range m.groups {
-			if child.Parent == g.ID && (child.ending == "" || child.may != nil) && !child.State.Settled() {
-				did = m.endGroup(child, g.ending) || did
-			}
-		}
-	}
-	return did
-}
-
-// endGroup marks a group as ending. If it has ended anyway, or if two endings coincide, the store may choose.
-func (m *model) endGroup(g *groupRecord, as holdfast.GroupState) (did bool) {
-	if g.may == nil {
-		g.may = map[holdfast.GroupState]bool{"": m.allEnded(g)}
-		g.ending = as
-	}
-	did = !g.may[as]
-	g.may[as] = true
-	m.close(g)
-	return did
-}
-
-// allEnded reports whether a sealed group has no live member, including nested groups.
-func (m *model) allEnded(g *groupRecord) bool {
-	for _, r := range m.jobs {
-		if r.Group == g.ID && r.place != finished {
-			return false
-		}
-	}
-	for _, child := range m.groups {
-		if child.Parent == g.ID && !child.State.Settled() && !m.allEnded(child) {
-			return false
-		}
-	}
-	return g.State != holdfast.GroupOpen
-}
-
-// outcome is the outcome of a group: the store's, where it may choose.
-func (m *model) outcome(g *groupRecord, members holdfast.Members) holdfast.GroupState {
-	own, seen := members.Outcome(g.Quorum), m.storeStates[g.ID]
-	switch {
-	case g.ending == "" || seen == own && g.may[""]:
-		return own
-	case seen != "" && g.may[seen]:
-		return seen
-	}
-	return g.ending
-}
-
-// settleGroups settles every sealed group without a live member.
-func (m *model) settleGroups() (did bool) {
-	for _, g := range m.groups {
-		members := m.members(g.ID)
-		if g.State != holdfast.GroupProcessing || members.Live() > 0 {
-			continue
-		}
-		g.State, g.SettledAt = m.outcome(g, members), m.now
-		g.settled[g.Generation]++
-		m.announce(g, string(g.State), "holdfast", outcomeOf(members))
-		m.continuations = append(m.continuations, g.Continuations()...)
-		did = true
-	}
-	return did
-}
-
 func (m *model) announce(g *groupRecord, name, actor, reason string) {
 	subject := "group/" + g.ID.String()
 	m.stories[subject] = append(m.stories[subject], store.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
-}
-
-// outcomeOf describes how the members ended.
-func outcomeOf(n holdfast.Members) string {
-	text := fmt.Sprintf("%d of %d complete", n.Complete, n.Total)
-	if n.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", n.Failed)
-	}
-	if n.Cancelled > 0 {
-		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
-	}
-	if n.Skipped > 0 {
-		text += fmt.Sprintf(", %d skipped", n.Skipped)
-	}
-	return text
 }
 
 // reopen starts a new generation of a settled group, and of the groups around it.

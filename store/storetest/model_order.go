@@ -1,6 +1,11 @@
 package storetest
 
-import "github.com/holdfastdev/holdfast"
+import (
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+)
 
 // Lines of order keys in the model.
 
@@ -50,4 +55,20 @@ func (m *model) shownWaits(r *record) (after []holdfast.ID, when []holdfast.Cond
 		return []holdfast.ID{m.firstInLine(r).ID}, nil
 	}
 	return r.shownWaits()
+}
+
+// heldLines returns the lines whose first job is a dead letter, the oldest job first.
+func (m *model) heldLines() (lines []store.HeldLine) {
+	for _, r := range m.jobs {
+		if !r.inLine || r.place != finished {
+			continue
+		}
+		held := store.HeldLine{Owner: r.Owner, Order: r.Order, Job: r.ID, Kind: r.Kind, Queue: r.Queue, Code: r.lastFailure().Code, Since: r.finishedAt}
+		for _, other := range m.jobs {
+			held.Waiting += countIf(other.inLine && other.Owner == r.Owner && other.Order == r.Order && other.seq > r.seq)
+		}
+		lines = append(lines, held)
+	}
+	slices.SortFunc(lines, func(a, b store.HeldLine) int { return slices.Compare(a.Job[:], b.Job[:]) })
+	return lines
 }

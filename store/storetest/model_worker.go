@@ -67,8 +67,7 @@ func (m *model) settle(s store.Settlement) error {
 	case r.holds(s.Batch, s.Token) && s.Confirm:
 		return refuse(holdfast.ErrConflict, s.Job, textNotCommitted, s.Job)
 	case r.holds(s.Batch, s.Token):
-		m.apply(r, s)
-		return nil
+		return m.settleHeld(r, s)
 	case r.alreadyApplied(s.Token, s.To):
 		return nil
 	}

@@ -42,6 +42,14 @@ func (s *scene) next(id holdfast.ID) store.Lease {
 	return leases[0]
 }
 
+// heldLines lists lines that dead letters hold.
+func (s *scene) heldLines(limit int) []store.HeldLine {
+	s.Helper()
+	lines, err := s.Store.HeldLines(s.ctx, limit)
+	s.must(err)
+	return lines
+}
+
 var orderLaws = []law{
 	{"jobs with one order key run one at a time in the order of their enqueue, and the next starts when one ends, in any way", func(s *scene) {
 		jobs := s.inLine(7)
@@ -165,6 +173,38 @@ var orderLaws = []law{
 		same(s, "purged", s.purge(store.Purge{Rules: []store.RetentionRule{{Name: "all", State: holdfast.Failed, For: time.Minute}}}).Jobs, 4)
 		s.advanceGroups()
 		s.next(jobs[4])
+	}},
+	{"lines that dead letters hold are listed, the oldest job first, until the dead letters no longer hold them", func(s *scene) {
+		jobs := s.inLine(4, holding)
+		other := s.enqueueAll(ordered(holding, func(d *holdfast.Draft) { d.Owner, d.Order, d.Kind, d.Queue = "acme", "l", "pdf", "slow" }))[0].ID
+		lease := s.next(jobs[0])
+		same(s, "none", len(s.heldLines(9)), 0)
+		s.settle(fails(lease, "BROKEN"))
+		s.Advance(time.Minute)
+		at := s.job(other).AsOf
+		slow := s.claimAs(store.Claim{Worker: "w1", Queues: []string{"slow"}, Limit: 1, Start: 1, Lease: shortLease})
+		s.settle(fails(slow[0], "EMPTY"))
+		all := []store.HeldLine{
+			{Order: "k", Job: jobs[0], Kind: "mail", Queue: "default", Code: "BROKEN", Since: at.Add(-time.Minute), Waiting: 3},
+			{Owner: "acme", Order: "l", Job: other, Kind: "pdf", Queue: "slow", Code: "EMPTY", Since: at},
+		}
+		same(s, "held", s.heldLines(9), all)
+		same(s, "the first", s.heldLines(1), all[:1])
+		s.retry(jobs[0])
+		same(s, "while the dead letter is retried", s.heldLines(9), all[1:])
+		s.settle(fails(s.next(jobs[0]), "BROKEN"))
+		same(s, "failed again", len(s.heldLines(9)), 2)
+		s.must(s.Store.Discard(s.ctx, by(jobs[0])))
+		s.must(s.Store.Discard(s.ctx, by(other)))
+		same(s, "discarded", len(s.heldLines(9)), 0)
+		benign := fails(s.next(jobs[1]), "EXPECTED")
+		benign.Failure.Benign = true
+		s.settle(benign)
+		same(s, "benign", len(s.heldLines(9)), 0)
+		for _, limit := range []int{0, 1001} {
+			_, err := s.Store.HeldLines(s.ctx, limit)
+			s.expectError(err, holdfast.ErrInvalid)
+		}
 	}},
 	{"a dead letter that does not hold its line goes to the end of it when it is retried or redriven", func(s *scene) {
 		jobs := s.inLine(3)

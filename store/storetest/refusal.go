@@ -34,6 +34,7 @@ const (
 	textStale      = "job %v has changed since it was read: read it again and repeat the edit"
 
 	textNotCommitted = "job %v was not completed: the transaction in which it was completed has not committed"
+	textRefusedDraft = "job %v was not completed, because a job that it enqueues was refused: %v"
 	textLost         = "the lease on job %v is no longer held: stop working on it; the result is not applied"
 	textKeyUsed      = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
 	textExists       = "job %v exists already: leave the id out, or use a new one"

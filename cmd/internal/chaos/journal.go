@@ -23,6 +23,7 @@ const (
 	sawCancel  = "cancel"  // the store acknowledged a cancellation
 	sawRetry   = "retry"   // a manual retry was sent, or acknowledged
 	sawEdit    = "edit"    // the store acknowledged an edit
+	sawMember  = "member"  // the store acknowledged a sealed group with this member; the key is its step
 )
 
 // Answers to a settlement.
@@ -49,6 +50,9 @@ type line struct {
 	Key        string         `json:"key,omitempty"` // unique key of the job
 	Dependency string         `json:"dependency,omitempty"`
 	Existing   bool           `json:"existing,omitempty"`
+	Replaced   bool           `json:"replaced,omitempty"`
+	Content    string         `json:"content,omitempty"` // of the job's script
+	Group      holdfast.ID    `json:"group,omitzero"`
 
 	process int // number of the process whose journal it is from
 }

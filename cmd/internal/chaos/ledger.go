@@ -14,6 +14,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
@@ -63,7 +64,7 @@ func runBookkeeper(ctx context.Context, p childSpec, s store.Store) error {
 
 var errOnPurpose = errors.New("the handler fails on purpose")
 
-// writeEntry adds the row of a job and completes the job. Which step goes wrong is random.
+// writeEntry adds the row of a job, enqueues another one and completes the job, all in one transaction. Which step goes wrong is random.
 func writeEntry(ctx context.Context, db *sql.DB, job *engine.Job[entryScript]) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -81,6 +82,13 @@ func writeEntry(ctx context.Context, db *sql.DB, job *engine.Job[entryScript]) e
 		return err
 	}
 	exitIf(1)
+	next, err := holdfast.NewDraft(script{Do: doNothing, Parent: job.ID})
+	if err != nil {
+		return err
+	}
+	if err := job.Enqueue(next); err != nil {
+		return err
+	}
 	if err := job.CompleteIn(ctx, tx); err != nil {
 		return err
 	}

@@ -74,6 +74,7 @@ func runBookkeepers(t *testing.T, storeName string, jobs int) {
 		t.Error(unexpected)
 	}
 	expectOneRow(t, s, ledgerRows(t, ledger), jobs)
+	expectOneRow(t, s, enqueuedBy(t, s), jobs)
 	if findings, err := s.CheckIntegrity(ctx); err != nil || len(findings) > 0 {
 		t.Errorf("the integrity check: %v %v", findings, err)
 	}
@@ -106,7 +107,25 @@ func ledgerRows(t *testing.T, ledger *sql.DB) map[string]int {
 	return all
 }
 
-// expectOneRow expects exactly one row for each complete job, and no row without one.
+// enqueuedBy counts the jobs that each job has enqueued with its completion.
+func enqueuedBy(t *testing.T, s store.Store) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for filter := (store.Filter{Kind: script{}.Kind(), Limit: 200}); ; {
+		page, cursor, err := s.Jobs(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range page {
+			all[scriptOf(job.Args).Parent.String()]++
+		}
+		if filter.Cursor = cursor; cursor == "" {
+			return all
+		}
+	}
+}
+
+// expectOneRow expects exactly one row, or one enqueued job, for each complete job, and none without one.
 func expectOneRow(t *testing.T, s store.Store, rows map[string]int, jobs int) {
 	t.Helper()
 	complete := 0
@@ -117,7 +136,7 @@ func expectOneRow(t *testing.T, s store.Store, rows map[string]int, jobs int) {
 		}
 		for _, job := range page {
 			if n := rows[job.ID.String()]; job.State != holdfast.Complete || n != 1 {
-				t.Errorf("job %v is %s and has %d rows", job.ID, job.State, n)
+				t.Errorf("job %v is %s and has %d rows or jobs", job.ID, job.State, n)
 			}
 			complete++
 			delete(rows, job.ID.String())
@@ -127,6 +146,6 @@ func expectOneRow(t *testing.T, s store.Store, rows map[string]int, jobs int) {
 		}
 	}
 	if complete != jobs || len(rows) > 0 {
-		t.Errorf("there are %d jobs, want %d; %d jobs with rows do not exist", complete, jobs, len(rows))
+		t.Errorf("there are %d jobs, want %d; %d jobs with rows or jobs do not exist", complete, jobs, len(rows))
 	}
 }

@@ -44,12 +44,17 @@ func (v *verdict) withinLimit(jobLogs map[holdfast.ID]*jobLog, histories map[hol
 			}
 		}
 	}
+	v.atMost(limitedMax, intervals, limitedDependency)
+}
+
+// atMost checks that there was no time at which more leases were held than allowed. of names what they have in common.
+func (v *verdict) atMost(allowed int, intervals []leaseInterval, of string) {
 	slices.SortFunc(intervals, func(a, b leaseInterval) int { return cmp.Compare(a.from, b.from) })
 	var now []leaseInterval
 	for _, s := range intervals {
 		now = slices.DeleteFunc(now, func(o leaseInterval) bool { return o.till <= s.from })
 		now = append(now, s)
-		v.record(&v.exceeded, len(now) > limitedMax, "%d jobs of %s were processing at the same time: %v", len(now), limitedDependency, now)
+		v.record(&v.exceeded, len(now) > allowed, "%d jobs of %s were processing at the same time: %v", len(now), of, now)
 	}
 }
 

@@ -27,14 +27,18 @@ func runProducer(ctx context.Context, spec childSpec, s store.Store, j *journal)
 	p := &producer{store: s, journal: j, random: r, first: spec.First, remote: spec.remote()}
 	for ctx.Err() == nil {
 		switch roll := r.IntN(100); {
-		case roll < 60:
+		case roll < 54:
 			p.enqueue(ctx, p.draft())
-		case roll < 75:
+		case roll < 69:
 			p.enqueue(ctx, p.drafts(2+r.IntN(12))...)
-		case roll < 76:
+		case roll < 70:
 			p.enqueue(ctx, p.drafts(150)...)
-		case roll < 90:
+		case roll < 78:
 			p.enqueueIdempotent(ctx)
+		case roll < 84:
+			p.replaceOne(ctx)
+		case roll < 90:
+			p.enqueueGroup(ctx)
 		case roll < 95:
 			p.cancelOne(ctx)
 		default:
@@ -51,6 +55,9 @@ func (p *producer) drafts(n int) []holdfast.Draft {
 		drafts[i] = p.draft()
 		if n > 100 { // a large batch has only short jobs, so that it does not dominate the run
 			drafts[i], _ = holdfast.NewDraft(script{Do: doNothing})
+			if i%40 == 7 {
+				drafts[i].Order = p.orderKey()
+			}
 		}
 	}
 	return drafts
@@ -61,12 +68,16 @@ func (p *producer) draft() holdfast.Draft {
 	for p.remote && s.Do == doPoison { // a server reclaims such a job, and has no journal to prove why it ends
 		s = drawScript(p.random)
 	}
+	reported := p.remote && p.random.IntN(3) == 0
+	if p.random.IntN(12) == 0 && !reported {
+		s.Next = 1 + p.random.IntN(3)
+	}
 	d, err := holdfast.NewDraft(s.args())
 	if err != nil {
 		panic(err) // a script can always be encoded
 	}
 	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
-	if p.remote && p.random.IntN(3) == 0 {
+	if reported {
 		d.Kind, d.Queue = reportScript{}.Kind(), reportQueue
 	}
 	d.Priority = int16(p.random.IntN(3))
@@ -79,6 +90,10 @@ func (p *producer) draft() holdfast.Draft {
 		d.Delay = time.Duration(1+p.random.IntN(1500)) * time.Millisecond
 	case 2:
 		d.UniqueKey = fmt.Sprintf("key-%d", p.random.IntN(12))
+	}
+	if p.random.IntN(20) == 0 {
+		d.Order = p.orderKey()
+		d.OrderHold = p.random.IntN(2) == 0 && expectedEnd(s.Do) == holdfast.Complete // a dead letter would hold its line for ever
 	}
 	return d
 }
@@ -95,6 +110,9 @@ func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	lines := make([]line, len(receipts))
 	for i, r := range receipts {
 		lines[i] = line{Saw: sawReceipt, From: from, Till: till, Job: r.ID, Existing: r.Existing, Delay: drafts[i].Delay, Key: drafts[i].UniqueKey}
+		if drafts[i].Replace != nil {
+			lines[i].Replaced, lines[i].Content = r.Replaced, scriptOf(drafts[i].Args).Content
+		}
 		if !r.Existing { // an existing job may belong to another producer
 			p.mine = append(p.mine, r.ID)
 		}
@@ -126,10 +144,10 @@ func (p *producer) cancelOne(ctx context.Context) {
 	}
 }
 
-// retryOne retries a failed job of this run. Other jobs in the store are ignored.
+// retryOne retries a failed job of this run. Other jobs in the store are ignored, and so are members of groups, whose outcomes are verified.
 func (p *producer) retryOne(ctx context.Context) {
 	failed, _, err := p.store.Jobs(ctx, store.Filter{DeadLetters: true, Limit: 5})
-	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !belongsToRun(job, p.first) })
+	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !belongsToRun(job, p.first) || !job.Group.IsZero() })
 	if err != nil || len(failed) == 0 {
 		return
 	}

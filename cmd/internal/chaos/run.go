@@ -37,11 +37,11 @@ type Report struct {
 	Jobs       int            `json:"jobs"`
 	Starts     int            `json:"starts"`
 	Faults     map[string]int `json:"faults"`
-	Lost       int            `json:"lost"`       // acknowledged jobs that are missing, stuck or without a record
-	Duplicated int            `json:"duplicated"` // jobs that ended twice, or were claimed twice with one token
+	Lost       int            `json:"lost"`       // acknowledged jobs that are missing, stuck or without a record; lost content; groups with a wrong outcome
+	Duplicated int            `json:"duplicated"` // jobs that ended twice, were claimed twice with one token, or were enqueued twice by a job
 	Stale      int            `json:"stale"`      // settlements by a process that no longer held the job
-	Early      int            `json:"early"`      // jobs claimed before they were due
-	Exceeded   int            `json:"exceeded"`   // claims above a limit
+	Early      int            `json:"early"`      // jobs claimed before they were due, or before their turn in a line
+	Exceeded   int            `json:"exceeded"`   // claims above a limit, or of two jobs of a line
 	Findings   int            `json:"findings"`   // of the integrity check, and processes that failed unexpectedly
 	SlowestMS  int64          `json:"slowest_reclaim_ms"`
 
@@ -140,6 +140,7 @@ func (c *Config) run(ctx context.Context, db *database, dir string) (Report, err
 		return report, err
 	}
 	e.kills = inj.kills
+	c.logf("%s: %s", db.name, e.shares())
 	err = report.verify(ctx, s, e)
 	return report, err
 }
@@ -220,7 +221,10 @@ func (r *Report) verify(ctx context.Context, s store.Store, e evidence) error {
 // collectEvidence reads all journals, and all jobs of this run with their histories from the store.
 func collectEvidence(ctx context.Context, s store.Store, f *fleet) (evidence, error) {
 	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]store.History{}}
-	var err error
+	err := advanceAll(ctx, s)
+	if err != nil {
+		return e, err
+	}
 	if e.lines, err = readJournals(f.spec.Dir, len(f.all)); err != nil {
 		return e, err
 	}
@@ -243,7 +247,8 @@ func collectEvidence(ctx context.Context, s store.Store, f *fleet) (evidence, er
 			}
 		}
 		if filter.Cursor = cursor; cursor == "" {
-			return e, nil
+			e.groups, err = readGroups(ctx, s, e.lines)
+			return e, err
 		}
 	}
 }

@@ -29,6 +29,10 @@ type script struct {
 	Do    string        `json:"do"`
 	Times int           `json:"times,omitempty"`
 	For   time.Duration `json:"for,omitempty"`
+
+	Next    int         `json:"next,omitempty"`    // how many jobs its handler enqueues
+	Parent  holdfast.ID `json:"parent,omitzero"`   // the job whose handler enqueued this one
+	Content string      `json:"content,omitempty"` // different in every draft that may replace a job
 }
 
 func (script) Kind() string { return "chaos" }

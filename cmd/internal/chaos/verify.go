@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ type evidence struct {
 	lines     []line
 	jobs      map[holdfast.ID]holdfast.Job
 	histories map[holdfast.ID]store.History // of jobs with more than one attempt
+	groups    map[holdfast.ID]smallGroup
 	kills     []kill
 }
 
@@ -62,6 +62,7 @@ func verifyEvidence(e evidence) verdict {
 		v.fencedOff(d)
 		v.inTime(job, d, e.histories[id])
 		v.kept(job, d, e.histories[id])
+		v.ranLastContent(job, d)
 	}
 	for id, job := range e.jobs {
 		if jobLogs[id] == nil { // in no journal: its producer was killed before it could record the job, so no process has cancelled it
@@ -70,6 +71,9 @@ func verifyEvidence(e evidence) verdict {
 	}
 	v.keysHeldOnce(e.jobs)
 	v.withinLimit(jobLogs, e.histories)
+	v.inLine(e, jobLogs)
+	v.enqueuedOnce(e.jobs)
+	v.groupsEnded(e)
 	v.slowest = slowestReclaim(e.lines, e.kills)
 	return v
 }
@@ -123,15 +127,14 @@ func (d *jobLog) add(l line) {
 
 // ended checks that the job has ended as its script says, unless it was cancelled, and that every acknowledged manual retry started a generation.
 func (v *verdict) ended(job holdfast.Job, d *jobLog) {
-	var s script
-	readable := json.Unmarshal(job.Args, &s) == nil
+	s := scriptOf(job.Args)
 	switch {
 	case !job.State.Terminal():
 		v.record(&v.lost, true, "job %s never ended: it is %s under token %d", job.ID, job.State, job.Token)
 	case d.cancels > 0:
 		v.record(&v.lost, job.State != holdfast.Cancelled, "the cancellation of job %s was acknowledged, and the job ended %s", job.ID, job.State)
 	case job.State == holdfast.Cancelled: // the producer was killed before it could record the acknowledgement
-	case readable:
+	default:
 		v.record(&v.lost, job.State != expectedEnd(s.Do), "job %s has the script %q and ended %s", job.ID, s.Do, job.State)
 	}
 	grown := job.Generation - 1

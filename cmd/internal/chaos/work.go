@@ -33,13 +33,13 @@ func runWorker(ctx context.Context, p childSpec, r *recorder) error {
 	}
 	innocent := policy(unlimitedCrashes)
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[script]) error {
-		return r.runScript(ctx, &job.Lease, job.Args)
+		return r.runScript(ctx, &job.Lease, job.Args, job.Enqueue)
 	}, engine.KindOptions{Policy: innocent})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[hangScript]) error {
-		return r.runScript(ctx, &job.Lease, job.Args.script)
+		return r.runScript(ctx, &job.Lease, job.Args.script, job.Enqueue)
 	}, engine.KindOptions{Policy: innocent, Timeout: 300 * time.Millisecond})
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[poisonScript]) error {
-		return r.runScript(ctx, &job.Lease, job.Args.script)
+		return r.runScript(ctx, &job.Lease, job.Args.script, job.Enqueue)
 	}, engine.KindOptions{Policy: policy(3)})
 	err = e.Run(ctx)
 	if err != nil && ctx.Err() != nil { // stopped while the database was down: its jobs are reclaimed
@@ -58,9 +58,12 @@ func policy(crashes int) failure.Policy {
 	}
 }
 
-// runScript records the start in the journal and runs the script.
-func (r *recorder) runScript(ctx context.Context, l *store.Lease, s script) error {
-	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
+// runScript records the start in the journal and runs the script. enqueue enqueues jobs with the completion of this one.
+func (r *recorder) runScript(ctx context.Context, l *store.Lease, s script, enqueue func(...holdfast.Draft) error) error {
+	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do, Content: s.Content})
+	if err := enqueue(s.nextDrafts(l)...); err != nil {
+		return err
+	}
 	switch {
 	case s.Do == doSleep:
 		sleep(ctx, s.For)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
@@ -88,6 +89,53 @@ func (s *scene) screens() map[string]string {
 		"overview": "/overview", "failures": "/failures", "failure": "/failures/" + groups[0].Fingerprint, "jobs": "/jobs", "job": "/jobs/" + s.Failed[0].String(),
 		"job-edit": "/jobs/" + s.Failed[0].String() + "/edit", "dead-letters": "/dead-letters", "redrives": "/redrives", "redrive-new": "/redrives/new", "breakers": "/breakers", "groups": "/groups",
 		"group": "/groups/" + s.Partial.String(), "queues": "/queues", "workers": "/workers", "schedules": "/schedules", "policies": "/policies", "policy-of-a-kind": "/policies?kind=convert", "analytics": "/analytics",
-		"deliveries": "/deliveries", "audit": "/audit", "health": "/health", "settings": "/settings",
+		"group-graph": "/groups/" + s.order().String(), "deliveries": "/deliveries", "audit": "/audit", "health": "/health", "settings": "/settings",
+	}
+}
+
+// order enqueues a group whose members wait for each other in each way, with the first of them failed, and returns its id.
+func (s *scene) order() holdfast.ID {
+	s.t.Helper()
+	ctx := s.t.Context()
+	group, err := s.Store.CreateGroup(ctx, holdfast.Group{Name: "order 1842", Owner: "acme"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	drafts := []holdfast.Draft{
+		{Kind: "reserve", Step: "reserve"}, {Kind: "charge", Step: "charge"}, {Kind: "refund", Step: "refund", When: []holdfast.Condition{{Step: "charge", On: holdfast.OnFailed}}},
+	}
+	for range 12 {
+		drafts = append(drafts, holdfast.Draft{Kind: "print-a-label", When: []holdfast.Condition{{Step: "reserve"}, {Step: "charge"}}})
+	}
+	drafts = append(drafts,
+		holdfast.Draft{Kind: "ship", Step: "ship", When: []holdfast.Condition{{Step: "reserve"}, {Step: "charge"}}},
+		holdfast.Draft{Kind: "release", Step: "release-the-reserved-goods-of-the-order", When: []holdfast.Condition{{Step: "ship", On: holdfast.OnCancelled}}},
+		holdfast.Draft{Kind: "report", Step: "report", When: []holdfast.Condition{{Step: "ship", On: holdfast.OnEnded}, {Step: "refund", On: holdfast.OnEnded}}})
+	for i := range drafts {
+		drafts[i].Group, drafts[i].Owner, drafts[i].Queue = group.ID, "acme", "orders"
+	}
+	if _, err := s.Store.Enqueue(ctx, drafts); err != nil {
+		s.t.Fatal(err)
+	}
+	leases, err := s.Store.Claim(ctx, store.Claim{Worker: "w", Queues: []string{"orders"}, Kinds: []string{"charge"}, Limit: 1, Start: 1, Lease: time.Hour})
+	if err != nil || len(leases) != 1 {
+		s.t.Fatalf("%d leases: %v", len(leases), err)
+	}
+	failed := store.Settlement{
+		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1,
+		Failure: &holdfast.Failure{Code: "CARD_REFUSED", Category: "user", Message: "The bank refused the card."},
+	}
+	if answers, err := s.Store.Settle(ctx, []store.Settlement{failed}); err != nil || answers[0] != nil {
+		s.t.Fatal(err, answers)
+	}
+	for {
+		pages, err := s.Store.Sequence(ctx, 100)
+		done, failed := s.Store.AdvanceGroups(ctx, 100)
+		if err != nil || failed != nil {
+			s.t.Fatal(err, failed)
+		}
+		if pages+done == 0 {
+			return group.ID
+		}
 	}
 }

@@ -113,6 +113,7 @@ var tour = []step{
 
 	{"place-hold", "", `{"dependency": "gateway", "for": "15m", "reason": "maintenance"}`, ""},
 	{"list-holds", "", "", ""},
+	{"list-held-lines", "", "", ""},
 	{"lift-hold", "", `{"dependency": "gateway"}`, ""},
 	{"pause-queue", "mails", `{"for": "1h", "reason": "too much at once"}`, ""},
 	{"list-queues", "", "", ""},
@@ -157,6 +158,7 @@ var tour = []step{
 	{"store-discard", "", `{"job": "$fay", "actor": "ann", "reason": "sent by hand"}`, ""},
 	{"store-pause", "", `{"queue": "mails", "for": "1h", "actor": "ann", "reason": "too much at once", "since": "0001-01-01T00:00:00Z"}`, ""},
 	{"store-holds", "", `{}`, ""},
+	{"store-held-lines", "", `{"limit": 100}`, ""},
 	{"store-count-held", "", `{"queue": "mails", "actor": "ann", "since": "0001-01-01T00:00:00Z"}`, ""},
 	{"store-resume", "", `{"queue": "mails", "actor": "ann", "since": "0001-01-01T00:00:00Z"}`, ""},
 	{"store-triage", "", `{"fingerprint": "$fingerprint", "status": "acknowledged", "actor": "ann"}`, ""},

@@ -27,7 +27,7 @@ func (i *Inspector) GroupGraph(ctx context.Context, id holdfast.ID) (g store.Gro
 	at := map[holdfast.ID]int{}
 	// One more of each shows whether there are more.
 	err = i.q.Query(ctx, i.statements["inspect_members"], []any{id, graphMembers + 1}, func(r Row) error {
-		member := store.Member{Job: r.ID(0), Kind: r.Text(1), Step: r.Text(2), State: holdfast.State(r.Text(3)), Waiting: r.Bool(4), Skipped: r.Bool(5), Code: r.Text(6)}
+		member := store.Member{Job: r.ID(0), Kind: r.Text(1), Step: r.Text(2), State: holdfast.State(r.Text(3)), Waiting: r.Bool(4), Skipped: r.Bool(5), Code: r.Text(6), Cause: r.ID(7)}
 		if _, twice := at[member.Job]; twice {
 			return nil // a damaged store may have a job in two batches
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -34,6 +35,23 @@ func (i *Inspector) Holds(ctx context.Context) ([]store.Hold, error) {
 		return cmp.Or(strings.Compare(scopeA, scopeB), strings.Compare(nameA, nameB), strings.Compare(a.Source, b.Source))
 	})
 	return holds, err
+}
+
+// mostHeldLines is the most that HeldLines lists.
+const mostHeldLines = 1000
+
+// HeldLines lists up to limit lines that a dead letter holds, the oldest job first.
+func (i *Inspector) HeldLines(ctx context.Context, limit int) (lines []store.HeldLine, err error) {
+	if limit < 1 || limit > mostHeldLines {
+		return nil, invalid("%d held lines: give a limit between 1 and %d", limit, mostHeldLines)
+	}
+	err = i.q.Query(ctx, i.statements["inspect_held_lines"], []any{limit, holdfast.ID{}}, func(r Row) error {
+		lines = append(lines, store.HeldLine{
+			Owner: r.Text(0), Order: r.Text(1), Job: r.ID(2), Kind: r.Text(3), Queue: r.Text(4), Code: r.Text(5), Since: r.Time(6), Waiting: r.Int(7),
+		})
+		return nil
+	})
+	return lines, err
 }
 
 // readHold reads one row of the statement inspect_holds.

@@ -105,8 +105,10 @@ SELECT holdfast_now()
 SELECT (SELECT true FROM holdfast_ready r ORDER BY r.lane, r.priority, r.job LIMIT 1) IS NOT NULL, EXISTS (SELECT FROM holdfast_cancel)
 
 -- name: replace_lock
--- Drafts that replace the job with one key take turns. The lock comes before all others, in the order of the keys, and ends with the transaction.
-SELECT pg_advisory_xact_lock(hashtextextended($1::text, 5721944081463210))
+-- Drafts that replace the job with one key take turns. The locks come before all others, in one order, and end with the transaction. Keys share 4096 locks, because the server's table of
+-- locks is small.
+SELECT pg_advisory_xact_lock(l.number)
+  FROM (SELECT DISTINCT 5721944081410000 + (hashtextextended(k.key, 0) & 4095) AS number FROM unnest($1::text[]) AS k (key) ORDER BY number) AS l
 
 -- name: lock_replaceable
 -- A queued job that was never claimed. A claim skips the locked row; a row that a claim has locked is waited for, and found no more.

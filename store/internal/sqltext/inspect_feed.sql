@@ -57,7 +57,7 @@ SELECT w.upstream, w.regardless, w.outcome FROM holdfast_after w WHERE w.job = $
 -- The first members of a group, by id. Each place is joined separately.
 SELECT j.id, j.kind, s.name,
        CASE WHEN f.job IS NOT NULL THEN f.state WHEN m.job IS NOT NULL THEN 'processing' ELSE 'queued' END,
-       f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false), f.code
+       f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false), f.code, f.upstream
   FROM (SELECT g.id FROM holdfast_job g WHERE g.group_id = $1 ORDER BY g.id LIMIT $2) AS page
   {job of a page}
   LEFT JOIN holdfast_step s ON s.job = j.id

@@ -1,10 +1,11 @@
 -- part: order lock
-hashtextextended(o.owner || chr(1) || o.key, 5721944081463211)
+5721944081400000 + (hashtextextended(o.owner || chr(1) || o.key, 0) & 4095)
 
 -- name: order_lock
--- Enqueues into one line take turns, so that seq is the order of their commits. All lock the lines in one order. Other operations only try the lock.
-SELECT pg_advisory_xact_lock({order lock})
-  FROM (SELECT DISTINCT d.owner, d.key FROM unnest($1::text[], $2::text[]) AS d (owner, key) ORDER BY d.owner, d.key) AS o
+-- Enqueues into one line take turns, so that seq is the order of their commits. All take the locks in one order. Other operations only try the lock. Lines share 4096 locks, because
+-- the server's table of locks is small: an enqueue into ten thousand lines would fill it.
+SELECT pg_advisory_xact_lock(l.number)
+  FROM (SELECT DISTINCT {order lock} AS number FROM unnest($1::text[], $2::text[]) AS o (owner, key) ORDER BY number) AS l
 
 -- name: order_add
 -- New jobs go to the ends of their lines, in the order of the call.
@@ -14,10 +15,15 @@ SELECT d.job, d.owner, d.key, d.hold, true
 
 -- name: order_leave
 -- Jobs that have left their lines.
-UPDATE holdfast_order SET live = false WHERE job = ANY ($1::uuid[]) AND live
+UPDATE holdfast_order SET live = false, held = false WHERE job = ANY ($1::uuid[]) AND live
+
+-- name: order_hold
+-- Dead letters, which keep the others of their lines waiting.
+UPDATE holdfast_order SET held = true WHERE job = ANY ($1::uuid[]) AND live
 
 -- name: order_return
--- Jobs that had left their lines go to the ends of them.
+-- Jobs that had left their lines go to the ends of them. Dead letters that held their lines are still in them.
+WITH released AS (UPDATE holdfast_order SET held = false WHERE job = ANY ($1::uuid[]) AND held AND live)
 UPDATE holdfast_order SET live = true, seq = DEFAULT WHERE job = ANY ($1::uuid[]) AND NOT live
 
 -- name: order_advance
@@ -31,7 +37,7 @@ WITH line AS MATERIALIZED (
          WHERE o.live AND o.owner = l.owner AND o.key = l.key AND (f.job IS NULL OR o.hold AND f.state = 'failed' AND f.discarded_at IS NULL)
          ORDER BY o.owner, o.key, o.seq LIMIT 1) AS h
 ), ended AS (
-    UPDATE holdfast_order o SET live = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
+    UPDATE holdfast_order o SET live = false, held = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
      WHERE o.live AND o.owner = l.owner AND o.key = l.key AND o.seq < coalesce(h.seq, 9223372036854775807)
 ), waiting AS MATERIALIZED (
     SELECT w.ctid AS place, w.due_at - interval '8766000 hours' AS due_at, w.job FROM head h JOIN holdfast_later w ON w.job = h.job
@@ -65,6 +71,17 @@ WITH RECURSIVE line AS (
       FROM line l LEFT JOIN holdfast_job j ON j.id = l.job LEFT JOIN holdfast_later w ON w.job = l.job LEFT JOIN holdfast_finished f ON f.job = l.job
 )
 SELECT s.owner, s.key, s.job::text, s.stuck, s.n FROM seen s WHERE s.stuck OR s.n = $3::integer ORDER BY s.n
+
+-- name: inspect_held_lines
+-- The lines that dead letters hold, the oldest job first, and how many jobs wait in each, up to a thousand. The lowest id makes a search by the key of it.
+-- The planner knows nothing of a new table: without the lateral joins it may begin with all dead letters.
+SELECT o.owner, o.key, o.job, j.kind, j.queue, coalesce(f.code, ''), f.finished_at,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast_order w WHERE w.owner = o.owner AND w.key = o.key AND w.live AND w.seq > o.seq LIMIT 1000) AS behind)
+  FROM holdfast_order o
+ CROSS JOIN LATERAL (SELECT f.code, f.finished_at FROM holdfast_finished f WHERE f.job = o.job AND f.state = 'failed' AND f.discarded_at IS NULL OFFSET 0) AS f
+ CROSS JOIN LATERAL (SELECT j.kind, j.queue FROM holdfast_job j WHERE j.id = o.job OFFSET 0) AS j
+ WHERE o.job > $2 AND o.held AND o.live
+ ORDER BY o.job LIMIT $1
 
 -- name: inspect_line
 -- The first job of the line in which a job waits.
