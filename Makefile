@@ -35,10 +35,10 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert fetchbox proto tag release test soak steps lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve a demo on a temporary store, with an outage in progress: open the printed console address in a browser
 	@$(GO) build -C cmd -o ../bin/ ./holdfast
@@ -110,6 +110,7 @@ ifneq ($(RACING),)
 endif
 	@CGO_ENABLED=1 $(GO) test -C notify/mail $(RACEFLAGS) -timeout $(TIMEOUT) ./...
 	@CGO_ENABLED=1 $(GO) test -C notify/nats $(RACEFLAGS) -timeout $(TIMEOUT) ./...
+	@CGO_ENABLED=1 $(GO) test -C apps $(RACEFLAGS) -timeout $(TIMEOUT) -run 'Proxy|Proxies|Host|Owners|Killed|Excess|Writers' ./fetchbox/proxy ./fetchbox/spool ./fetchbox/fetch
 	@$(GO) run ./internal/race -timeout $(TIMEOUT) -skip '$(LONG)' ./engine
 
 bench: postgres ## compare with River, Asynq and others, about 65 minutes; QUICK=1 for a first look
@@ -117,6 +118,12 @@ bench: postgres ## compare with River, Asynq and others, about 65 minutes; QUICK
 
 load: ## run the converter under load, 200 concurrent uploads and 5,000 conversions; print speed and memory
 	cd apps && $(GO) test -timeout 60m -count 1 -v ./convert -run TestUnderLoad -args -load.uploads 200 -load.jobs 5000
+
+bench-fetchbox: programs ## transfer files with FetchBox, rclone and Scrapy into a real S3 server, about 30 minutes; SMALL=2000 of 256 KiB, LARGE=20 of 1 GiB
+	cd apps && $(GO) test -timeout 3h -count 1 -v ./fetchbox/bench -args -bench.peers -bench.rounds 3 -bench.small $(SMALL) -bench.large $(LARGE) -bench.megabytes 1024
+
+SMALL    = 2000
+LARGE    = 20
 
 screenshots: programs ## take screenshots of the console in a real browser for docs/console
 	cd internal/browsertest && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console

@@ -79,6 +79,7 @@ var importRules = []importRule{
 	{"apps/fetchbox/spool", "failure apps/fetchbox/code", "golang.org/x/sys", "net net/http database/sql", "files on disk: it knows nothing of downloads"},
 	{"apps/fetchbox/proxy", "failure internal/safehttp apps/fetchbox/code", "", "database/sql", "the ways to a source; it reads no body"},
 	{"apps/fetchbox/fetch", "failure internal/safehttp apps/fetchbox/code apps/fetchbox/proxy apps/fetchbox/spool", "golang.org/x/net", "database/sql", "one download; the engine retries"},
+	{"apps/fetchbox/bench", "", "", "", "a benchmark: all of it is tests"},
 	{"apps/fetchbox/fetch/hostiletest", "apps/fetchbox/code apps/fetchbox/fetch", "", "database/sql", "servers for tests and the benchmark"},
 	{"apps/fetchbox/handler", "failure kind/execjob apps/fetchbox/code apps/fetchbox/spool", "golang.org/x/image", "net net/http database/sql", "inspects untrusted files and calls nothing"},
 	{"apps/fetchbox/upload", "failure apps/internal/blob apps/fetchbox/code apps/fetchbox/spool", "", "net net/http database/sql", "one upload; the engine retries"},

@@ -36,6 +36,7 @@ var (
 
 	Tinyproxy  = Program{"tinyproxy", "tinyproxy-bin", "macOS: brew install tinyproxy"}
 	Microsocks = Program{"microsocks", "microsocks", "macOS: brew install microsocks"}
+	Scrapy     = Program{"scrapy", "python3-scrapy", "macOS: brew install scrapy"} // for make bench-fetchbox only
 )
 
 // All lists the programs.

@@ -219,6 +219,14 @@ func TestADeadSourceClosesNoProxy(t *testing.T) {
 	if st := s.status("p#2"); !st.Usable {
 		t.Errorf("%+v", st)
 	}
+	// An answer of long ago says nothing about the source now.
+	s.now = s.now.Add(memory)
+	for range 5 {
+		s.use("p#3", "dead.example:443", late)
+	}
+	if st := s.status("p#3"); st.Bad != 0 {
+		t.Errorf("%+v", st)
+	}
 }
 
 func TestAProxyRestsAfter407And429(t *testing.T) {

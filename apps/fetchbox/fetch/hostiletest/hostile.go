@@ -120,7 +120,7 @@ func somethingElse() []Source {
 		{Name: "another size, announced", Answer: Says(Sized("", "hello")), Expect: fetch.Expect{Size: 6}, Code: code.DownloadWrongSize},
 		{Name: "another size, not announced", Answer: Says(OK("", "hello")), Expect: fetch.Expect{Size: 6}, Code: code.DownloadWrongSize},
 		{Name: "not HTTP", Answer: Says("220 mail.example ESMTP\r\n"), Code: code.DownloadBadResponse},
-		{Name: "an endless header", Answer: Says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 200<<10) + "\r\n\r\n"), Code: code.DownloadBadResponse},
+		{Name: "a header of 4 MiB", Answer: Says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 4<<20) + "\r\n\r\n"), Code: code.DownloadBadResponse},
 	}
 }
 
