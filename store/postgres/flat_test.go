@@ -49,10 +49,6 @@ func TestOtherJobsCostNothing(t *testing.T) {
 
 func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) { storetest.Kinds(t, newWorld(t).meter()) }
 
-func TestOrderKeysCostClaimsNothing(t *testing.T) {
-	storetest.Lines(t, newWorld(t).meter(), soak.Pick("PostgreSQL: lines, and jobs in one line, beside which operations are measured", 20_000, 100_000))
-}
-
 // meter counts the blocks that stores on this database touch. Autovacuum is off: the test decides when it runs.
 func (w *world) meter() *storetest.BlockMeter {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)

@@ -57,7 +57,7 @@ func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
 }
 
 func TestOrderKeysCostClaimsNothing(t *testing.T) {
-	storetest.Lines(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")), soak.Pick("SQLite: lines, and jobs in one line, beside which operations are measured", 20_000, 100_000))
+	storetest.Lines(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")), soak.Pick("SQLite: lines, and jobs in one line, beside which operations are measured", 10_000, 100_000))
 }
 
 // newMeter returns a meter that counts the pages of a new file.
