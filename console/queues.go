@@ -133,6 +133,9 @@ func (r queueRows) addTrends(trends []store.Trend, now time.Time) {
 	bad := map[string]int{}
 	first := now.Add(-queuePace)
 	for _, one := range trends {
+		if one.Queue == "" {
+			continue // settled by a program that does not say the queue
+		}
 		series := steps[one.Queue]
 		if series == nil {
 			series = make([]int, int(queuePace/time.Minute))

@@ -196,7 +196,7 @@ func TestAFileOfUnknownSizeThatFillsTheSpoolAloneIsTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	for err == nil {
+	for written := 0; err == nil && written < 16<<20; written += 64 << 10 {
 		_, err = w.Write(make([]byte, 64<<10))
 	}
 	wantCode(t, err, code.DownloadTooLarge)

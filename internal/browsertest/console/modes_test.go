@@ -21,7 +21,7 @@ func TestUnderAPrefix(t *testing.T) {
 		p.See("#live-word", "Live")
 		for _, path := range s.screens() {
 			p.Go(site + path)
-			if out := browser.Eval[string](p, `[...document.querySelectorAll("a[href], form[action]")].map((e) => new URL(e.href ?? e.action).pathname).filter((path) => !path.startsWith("/ops/holdfast/")).join(" ")`); out != "" {
+			if out := browser.Eval[string](p, `[...document.querySelectorAll("a[href], form[action]")].map((e) => new URL(e.getAttribute("href") ?? e.getAttribute("action"), location.href).pathname).filter((path) => !path.startsWith("/ops/holdfast/")).join(" ")`); out != "" {
 				t.Errorf("%s leads out of the console: %s", path, out)
 			}
 		}

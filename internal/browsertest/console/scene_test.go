@@ -122,7 +122,7 @@ func (s *scene) order() holdfast.ID {
 		s.t.Fatalf("%d leases: %v", len(leases), err)
 	}
 	failed := store.Settlement{
-		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: store.ChargeFailure, Limit: 1,
+		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Queue: leases[0].Queue, Charge: store.ChargeFailure, Limit: 1,
 		Failure: &holdfast.Failure{Code: "CARD_REFUSED", Category: "user", Message: "The bank refused the card."},
 	}
 	if answers, err := s.Store.Settle(ctx, []store.Settlement{failed}); err != nil || answers[0] != nil {
