@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -87,7 +88,8 @@ const (
 // last.
 func WaitJob(ctx context.Context, from JobReader, id ID) (Job, error) {
 	if waiter, ok := from.(jobWaiter); ok {
-		return waiter.WaitJob(ctx, id)
+		job, err := waiter.WaitJob(ctx, id)
+		return job, waitError(ctx, err)
 	}
 	var hint <-chan struct{}
 	if hinter, ok := from.(endHinter); ok {
@@ -99,7 +101,7 @@ func WaitJob(ctx context.Context, from JobReader, id ID) (Job, error) {
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
 		job, err := from.Job(ctx, id)
 		if err != nil {
-			return last, err
+			return last, waitError(ctx, err)
 		}
 		if job.State.Terminal() {
 			return job, nil
@@ -115,4 +117,12 @@ func WaitJob(ctx context.Context, from JobReader, id ID) (Job, error) {
 		}
 		timer.Stop()
 	}
+}
+
+// waitError returns the error of ctx if it has ended, instead of what a store makes of that. What the store has found out about the job stays.
+func waitError(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrPurged) {
+		return err
+	}
+	return ctx.Err()
 }

@@ -135,3 +135,33 @@ func TestWaitUsesTheHintOfAStore(t *testing.T) {
 		}
 	})
 }
+
+// A lateStore answers every read with an error of its own, as a store does that cannot read because the context has ended.
+type lateStore struct{ err error }
+
+func (l lateStore) Job(context.Context, holdfast.ID) (holdfast.Job, error) {
+	return holdfast.Job{}, &holdfast.Error{Err: l.err, Message: "could not read the clock"}
+}
+
+// A lateServer is the same, and waits by itself.
+type lateServer struct{ lateStore }
+
+func (l lateServer) WaitJob(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+	return l.Job(ctx, id)
+}
+
+func TestWaitWithAnEndedContextReturnsItsError(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	for _, from := range []holdfast.JobReader{lateStore{holdfast.ErrUnavailable}, lateServer{lateStore{holdfast.ErrUnavailable}}} {
+		if _, err := holdfast.Wait[total](ctx, from, holdfast.ID{1}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%T: %v", from, err)
+		}
+		if _, err := holdfast.Wait[total](t.Context(), from, holdfast.ID{1}); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("%T, with time left: %v", from, err)
+		}
+	}
+	if _, err := holdfast.Wait[total](ctx, lateStore{holdfast.ErrNotFound}, holdfast.ID{1}); !errors.Is(err, holdfast.ErrNotFound) {
+		t.Errorf("an answer of the store: %v", err)
+	}
+}

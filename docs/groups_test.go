@@ -55,8 +55,8 @@ func enqueueOrder(jobs store.Store, group holdfast.Group) error {
 	// README start when
 	_, err := jobs.Enqueue(ctx, []holdfast.Draft{
 		{Kind: "charge", Group: group.ID, Step: "charge"},
-		{Kind: "ship", Group: group.ID, Step: "ship", When: []holdfast.Condition{{Step: "charge"}}},                          // charge is complete
-		{Kind: "refund", Group: group.ID, Step: "refund", When: []holdfast.Condition{{Step: "ship", On: holdfast.OnFailed}}}, // a compensation
+		{Kind: "ship", Group: group.ID, Step: "ship", When: []holdfast.Condition{{Step: "charge"}}},                                                                  // charge is complete
+		{Kind: "refund", Group: group.ID, Step: "refund", When: []holdfast.Condition{{Step: "ship", On: holdfast.OnFailed}, {Step: "charge", On: holdfast.OnEnded}}}, // a compensation
 		{Kind: "report", Group: group.ID, When: []holdfast.Condition{{Step: "ship", On: holdfast.OnEnded}, {Step: "charge", On: holdfast.OnEnded}}},
 	})
 	// README end

@@ -68,6 +68,16 @@ func (r *registry) hasStarted() bool {
 	return r.started
 }
 
+// checkName refuses a name that no kind can have, and, once handlers cannot be registered any more, a kind without a handler.
+func (r *registry) checkName(kind string) error {
+	if kind == "" || (&store.Hold{Kind: kind, Actor: actorSystem}).Check() != nil || strings.HasSuffix(kind, "*") {
+		return refuse(true, "kind %.140q: use 1 to %d letters, digits and _ - . : /", kind, check.MaxName)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return refuse(r.started && r.kinds[kind] == nil, "kind %.140q has no handler in this engine, which handles %s", kind, strings.Join(r.names, ", "))
+}
+
 // cancelDeadlines releases the timers of all kinds. It is called when no attempt runs any more.
 func (r *registry) cancelDeadlines() {
 	for _, k := range r.kinds {

@@ -30,9 +30,13 @@ func (e *Engine) SetQueueSlots(queue string, slots int) error {
 	return nil
 }
 
-// SetKindSlots changes how many jobs of a kind run at once in this engine; 0: no limit but that of all slots. Otherwise it is like SetQueueSlots.
+// SetKindSlots changes how many jobs of a kind run at once in this engine; 0: no limit but that of all slots. Otherwise it is like SetQueueSlots. It returns an error
+// for a kind that has no handler in an engine that runs.
 func (e *Engine) SetKindSlots(kind string, slots int) error {
 	if err := refuse(slots < 0 || slots > maxSlots, "%d slots for kind %.140q: give 1 to %d, or 0 for no limit", slots, kind, maxSlots); err != nil {
+		return err
+	}
+	if err := e.registry.checkName(kind); err != nil {
 		return err
 	}
 	e.change(func(t *leaseTable) { setSlots(t.intake.ofKind, kind, slots) })
@@ -42,6 +46,9 @@ func (e *Engine) SetKindSlots(kind string, slots int) error {
 // AddQueue adds a queue to those that the engine claims from. Adding a queue that it claims from already is no error.
 func (e *Engine) AddQueue(queue string) error {
 	if err := e.checkQueue(queue, 0); err != nil {
+		return err
+	}
+	if err := (&holdfast.Draft{Queue: queue}).Reserved(); err != nil && !slices.Contains(e.cfg.Queues, queue) {
 		return err
 	}
 	e.change(func(t *leaseTable) {

@@ -201,6 +201,9 @@ func TestSlotsChangeWhileJobsRun(t *testing.T) {
 		if err := w.SetKindSlots("note", 5); err != nil {
 			t.Fatal(err)
 		}
+		if err := w.SetKindSlots("nodes", 5); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "which handles") {
+			t.Errorf("slots of a kind without a handler: %v", err)
+		}
 		if err := w.SetSlots(50); err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +349,7 @@ func TestSlotsThatCannotWorkAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := []error{e.SetSlots(0), e.SetSlots(-1), e.SetQueueSlots("not fine", 1), e.SetQueueSlots("a", -1), e.SetKindSlots("note", -1), e.AddQueue(""), e.AddQueue("a*"), e.RemoveQueue("")}
+	bad := []error{e.SetSlots(0), e.SetSlots(-1), e.SetQueueSlots("not fine", 1), e.SetQueueSlots("a", -1), e.SetKindSlots("note", -1), e.SetKindSlots("", 1), e.SetKindSlots("not fine", 1), e.AddQueue(""), e.AddQueue("holdfast"), e.AddQueue("a*"), e.RemoveQueue("")}
 	if at := slices.IndexFunc(bad, func(err error) bool { return !errors.Is(err, holdfast.ErrInvalid) }); at >= 0 {
 		t.Errorf("bad change %d: %v", at, bad[at])
 	}

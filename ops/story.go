@@ -276,11 +276,21 @@ func insertLate(lines []StoryLine, a store.Attempt) []StoryLine {
 		reported = strings.TrimSpace(reported + " " + a.Failure.Code)
 	}
 	line.Text = fmt.Sprintf("a worker that had lost the lease reported %s: recorded, not applied", reported)
+	if endedBy(lines, a) {
+		line.Text = fmt.Sprintf("its attempt had already ended the job, and then the worker reported %s: recorded, not applied", reported)
+	}
 	place := len(lines)
 	for place > 1 && lines[place-1].At.After(line.At) {
 		place--
 	}
 	return slices.Insert(lines, place, line)
+}
+
+// endedBy reports whether the attempt itself has ended the job: its handler completed the job in its own transaction, and then panicked or returned an error.
+func endedBy(lines []StoryLine, a store.Attempt) bool {
+	return slices.ContainsFunc(lines, func(l StoryLine) bool {
+		return l.Generation == a.Generation && l.Token == a.Token && (l.Name == "complete" || l.Name == "failed" || l.Name == "cancelled")
+	})
 }
 
 const momentLayout = "2006-01-02 15:04:05.000"

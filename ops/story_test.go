@@ -134,3 +134,28 @@ func TestAThrottleHasItsErrorAndUnrecordedReleasesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestALateResultOfTheAttemptThatEndedTheJobIsNoLostLease(t *testing.T) {
+	panicked := &holdfast.Failure{Code: "SYSTEM_PANIC"}
+	history := store.History{
+		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Complete, Token: 2, Generation: 1, StartedAt: at(5), FinishedAt: at(6), Worker: "w1"},
+		Attempts: []store.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(4), To: holdfast.Queued, Charge: store.ChargeCrash},
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(5), To: holdfast.Complete, Late: true},
+			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(5), EndedAt: at(7), To: holdfast.Failed, Failure: panicked, Late: true},
+		},
+	}
+	var late []string
+	for _, line := range Story(history) {
+		if line.Name == "late result" {
+			late = append(late, line.Text)
+		}
+	}
+	want := []string{
+		"a worker that had lost the lease reported complete: recorded, not applied",
+		"its attempt had already ended the job, and then the worker reported failed SYSTEM_PANIC: recorded, not applied",
+	}
+	if diff := cmp.Diff(want, late); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -31,7 +31,7 @@ type Attempt struct {
 	Failure    *holdfast.Failure `json:"failure,omitempty"`
 	Why        string            `json:"why,omitempty"`   // which rule classified the failure, which policy set the delay
 	Said       holdfast.State    `json:"said,omitempty"`  // the state in its settlement, when a pending cancellation overruled it
-	Late       bool              `json:"late,omitempty"`  // reported after the lease was lost: recorded, not applied
+	Late       bool              `json:"late,omitempty"`  // reported after the lease was lost, or after the attempt had ended the job: recorded, not applied
 	Limit      int               `json:"limit,omitempty"` // the limit of the counter that the attempt was charged to
 	Count      int               `json:"count,omitempty"` // that counter after this attempt: failures or crashes
 

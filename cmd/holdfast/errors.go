@@ -70,7 +70,7 @@ func printErrorGroups(out io.Writer, groups []store.ErrorGroup, cursor string) {
 	for n, g := range groups {
 		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), formatTime(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
 	}
-	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "TOTAL", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
+	table(out, []string{"FINGERPRINT", "STATUS", "CODE", "HOUR", "DAY", "TOTAL", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
 	if cursor != "" {
 		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
 	}

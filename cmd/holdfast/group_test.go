@@ -202,8 +202,9 @@ func TestSubscriptionsAndDeliveriesAreManaged(t *testing.T) {
 		{"deliveries show " + failed.String(), exitNotFound, ""},
 		{"deliveries resend --actor ada " + delivery, exitOK, "queued as " + delivery},
 		{"deliveries resend --actor ada " + delivery, exitConflict, ""},
-		{"subscriptions remove --actor ada " + id, exitOK, "removed"},
-		{"subscriptions remove --actor ada " + id, exitNotFound, ""},
+		{"subscriptions remove --actor ada " + id, exitError, ""},
+		{"subscriptions remove --yes --actor ada " + id, exitOK, "removed"},
+		{"subscriptions remove --yes --actor ada " + id, exitNotFound, ""},
 		{"subscriptions", exitOK, "no subscriptions"},
 	})
 }

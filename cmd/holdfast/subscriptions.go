@@ -21,7 +21,7 @@ func subscriptionsCommand() *cobra.Command {
   holdfast subscriptions rewind ID 1200 --store jobs.db`
 	c.AddCommand(
 		listSubscriptionsCommand("list", "List subscriptions, newest first, with the number of undelivered events"), addSubscriptionCommand(),
-		subscriptionActionCommand("remove", "Delete a subscription", "removed", ops.Operator.Unsubscribe),
+		subscriptionActionCommand(removeSubscription, "Delete a subscription", "removed", ops.Operator.Unsubscribe),
 		subscriptionActionCommand("disable", "Stop deliveries of a subscription until it is enabled (--reason is required)", "disabled", ops.Operator.DisableSubscription),
 		subscriptionActionCommand("enable", "Enable a disabled subscription; it continues where it stopped", "enabled: events since it was disabled are delivered first", ops.Operator.EnableSubscription),
 		rewindCommand(),
@@ -126,6 +126,9 @@ HOLDFAST_SECRET_<NAME>_FILE names. While a secret is being replaced, give two na
 	return c
 }
 
+// removeSubscription is the command that deletes a subscription. It asks for confirmation.
+const removeSubscription = "remove"
+
 // subscriptionActionCommand makes a command that changes one subscription.
 func subscriptionActionCommand(name, short, answer string, act func(o ops.Operator, ctx context.Context, id holdfast.ID, by ops.Actor) error) *cobra.Command {
 	var by *ops.Actor
@@ -137,11 +140,19 @@ func subscriptionActionCommand(name, short, answer string, act func(o ops.Operat
 				if err != nil {
 					return err
 				}
+				if name == removeSubscription {
+					if err := confirm(c, "delete subscription "+id.String()+"? Its position in the feed is lost"); err != nil {
+						return err
+					}
+				}
 				return printAnswer(c)(answer, act(o, ctx, id, *by))
 			})
 		},
 	}
 	by = addByFlags(c)
+	if name == removeSubscription {
+		addYesFlag(c)
+	}
 	return c
 }
 

@@ -29,7 +29,7 @@ func (Welcome) Kind() string { return "welcome" }
 
 func send(_ context.Context, job *engine.Job[Welcome]) error {
 	if !strings.Contains(job.Args.Email, "@") {
-		return failure.WithCode(errors.New("the address has no @"), "VALIDATION_FAILED")
+		return failure.WithCode(errors.New("the address has no @"), "INVALID_INPUT")
 	}
 	fmt.Println("welcome,", job.Args.Email)
 	return nil
