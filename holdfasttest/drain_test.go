@@ -165,3 +165,40 @@ func TestDrainRestsWhileNothingIsDue(t *testing.T) {
 		}
 	})
 }
+
+// A countedStore counts how often records are read, which an engine with a breaker and Drain itself do once a second.
+type countedStore struct {
+	store.Store
+	reads atomic.Int64
+}
+
+func (c *countedStore) Records(ctx context.Context, namespace string) ([]store.Record, error) {
+	c.reads.Add(1)
+	return c.Store.Records(ctx, namespace)
+}
+
+func TestTheDutiesRestWhileABreakerIsOpen(t *testing.T) {
+	holdfasttest.Run(t, func(t *testing.T, jobs *holdfasttest.Store) {
+		for range 20 {
+			if _, err := holdfast.Enqueue(t.Context(), jobs, receipt{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start, counted := time.Now(), &countedStore{Store: jobs}
+		stories := holdfasttest.Drain(t, counted, func(e *engine.Engine) {
+			engine.Handle(e, func(context.Context, *engine.Job[receipt]) error {
+				if time.Since(start) < 3*time.Hour {
+					return &failure.HTTPError{Status: 503}
+				}
+				return nil
+			}, engine.KindOptions{Dependency: "payments", Policy: failure.Policy{MaxAttempts: 20}})
+		})
+		stories.RequireComplete(t)
+		if took := time.Since(start); took < 3*time.Hour || took > 4*time.Hour {
+			t.Errorf("it took %v", took)
+		}
+		if n := counted.reads.Load(); n > 5000 {
+			t.Errorf("an outage of three hours costs %d reads of records", n)
+		}
+	})
+}

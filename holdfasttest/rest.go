@@ -2,6 +2,7 @@ package holdfasttest
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -71,11 +72,18 @@ func restUntil(jobs store.Store, live []holdfast.Job) time.Time {
 	}
 	ctx, now := context.Background(), time.Now()
 	until := now.Add(24 * time.Hour)
+	held, err := openBreakers(ctx, jobs)
+	if err != nil {
+		return time.Time{}
+	}
 	for _, job := range live {
 		if job.State == holdfast.Processing {
 			return time.Time{}
 		}
 		at := now.Add(job.DueAt.Sub(job.AsOf)) // of the store's clock
+		if probed := now.Add(held(job).Sub(job.AsOf)); probed.After(at) {
+			at = probed
+		}
 		if !job.ExpireAt.IsZero() {
 			at = earlier(at, now.Add(job.ExpireAt.Sub(job.AsOf)))
 		}
@@ -100,6 +108,35 @@ func restUntil(jobs store.Store, live []holdfast.Job) time.Time {
 		}
 	}
 	return until
+}
+
+// openBreakers returns until when the open breaker of a job's dependency holds it: the time of the next probe, by the store's clock. It is zero for a job that no
+// open breaker holds.
+func openBreakers(ctx context.Context, jobs store.Store) (func(holdfast.Job) time.Time, error) {
+	holds, err := jobs.Holds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := jobs.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	depends := map[string]string{} // dependencies of kinds
+	for _, w := range workers {
+		maps.Copy(depends, w.Depends)
+	}
+	return func(job holdfast.Job) (until time.Time) {
+		dependency := job.Dependency
+		if dependency == "" {
+			dependency = depends[job.Kind]
+		}
+		for i := range holds {
+			if h := &holds[i]; dependency != "" && h.Dependency == dependency && h.Source == store.SourceBreaker && h.Closed() && !h.Retries {
+				until = h.Expected
+			}
+		}
+		return until
+	}, nil
 }
 
 func earlier(a, b time.Time) time.Time {
