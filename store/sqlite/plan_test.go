@@ -215,7 +215,7 @@ var plans = storetest.Plans{
 		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect_upstreams":        "after(job)",
-		"inspect_members":          "job(group_id) job(id) step(job) later(job) batch(all) finished(job)",
+		"inspect_members":          "job(group_id) job(id) step(job) later(job) leased(all) batch(all) finished(job) sorted",
 		"inspect_member_waits":     "job(group_id) after(job)",
 		"inspect_upstream_results": "after(job,upstream) job(id) step(job) finished(job)",
 		"inspect_purged_step":      "job(id) tombstone(group_id)",

@@ -80,7 +80,7 @@ func TestEveryCallCrossesTwoBoundaries(t *testing.T) {
 }
 
 // questions are the read methods of roles that act.
-var questions = []string{"Group", "Groups", "Tombstones", "PurgeCounts"}
+var questions = []string{"Group", "GroupGraph", "Groups", "Tombstones", "PurgeCounts"}
 
 // Every method that changes a store, or that others act upon, must fail on demand: otherwise its failure is never tested.
 func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store"
@@ -24,23 +26,26 @@ func (i *Inspector) GroupGraph(ctx context.Context, id holdfast.ID) (g store.Gro
 	if len(groups) == 0 {
 		return g, rule.NoGroup(id)
 	}
-	at := map[holdfast.ID]int{}
+	seen := map[holdfast.ID]bool{}
 	// One more of each shows whether there are more.
 	err = i.q.Query(ctx, i.statements["inspect_members"], []any{id, graphMembers + 1}, func(r Row) error {
 		member := store.Member{Job: r.ID(0), Kind: r.Text(1), Step: r.Text(2), State: holdfast.State(r.Text(3)), Waiting: r.Bool(4), Skipped: r.Bool(5), Code: r.Text(6), Cause: r.ID(7)}
-		if _, twice := at[member.Job]; twice {
-			return nil // a damaged store may have a job in two batches
+		if !seen[member.Job] { // a damaged store may have a job in two batches
+			g.Members = append(g.Members, member)
 		}
-		if len(g.Members) == graphMembers {
-			g.More = true
-			return nil
-		}
-		at[member.Job] = len(g.Members)
-		g.Members = append(g.Members, member)
+		seen[member.Job] = true
 		return nil
 	})
 	if err != nil || len(g.Members) == 0 {
 		return g, err
+	}
+	slices.SortFunc(g.Members, func(a, b store.Member) int { return bytes.Compare(a.Job[:], b.Job[:]) })
+	if len(g.Members) > graphMembers {
+		g.Members, g.More = g.Members[:graphMembers], true
+	}
+	at := make(map[holdfast.ID]int, len(g.Members))
+	for n := range g.Members {
+		at[g.Members[n].Job] = n
 	}
 	waits := 0
 	err = i.q.Query(ctx, i.statements["inspect_member_waits"], []any{id, graphMembers, graphWaits + 1}, func(r Row) error {
@@ -52,5 +57,8 @@ func (i *Inspector) GroupGraph(ctx context.Context, id holdfast.ID) (g store.Gro
 		}
 		return nil
 	})
+	for n := range g.Members {
+		slices.SortFunc(g.Members[n].When, func(a, b holdfast.Condition) int { return bytes.Compare(a.Job[:], b.Job[:]) })
+	}
 	return g, err
 }

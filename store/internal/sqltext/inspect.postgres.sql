@@ -56,7 +56,8 @@ json_array_elements_text(v.lines) AS w CROSS JOIN LATERAL (SELECT 1 FROM holdfas
 JOIN holdfast_job j ON j.id = page.id
 
 -- part: waits of a page
-JOIN holdfast_after w ON w.job = page.id AND w.upstream <> w.job
+-- From the page to the waits of each job. As a join the planner may read all waits in their order.
+CROSS JOIN LATERAL (SELECT a.* FROM holdfast_after a WHERE a.job = page.id AND a.upstream <> a.job OFFSET 0) AS w
 
 -- part: counts of a name
 CROSS JOIN LATERAL (SELECT y.* FROM holdfast_error_count y WHERE y.fingerprint = v.name AND y.step BETWEEN $3 AND $4 OFFSET 0) AS t

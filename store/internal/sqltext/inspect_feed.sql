@@ -54,7 +54,7 @@ SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' T
 SELECT w.upstream, w.regardless, w.outcome FROM holdfast_after w WHERE w.job = $1 AND w.upstream <> w.job ORDER BY w.upstream
 
 -- name: inspect_members
--- The first members of a group, by id. Each place is joined separately.
+-- The first members of a group by id, in no order. Each place is joined separately.
 SELECT j.id, j.kind, s.name,
        CASE WHEN f.job IS NOT NULL THEN f.state WHEN m.job IS NOT NULL THEN 'processing' ELSE 'queued' END,
        f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), coalesce(f.state = 'cancelled' AND f.benign = TRUE, false), f.code, f.upstream
@@ -64,14 +64,13 @@ SELECT j.id, j.kind, s.name,
   LEFT JOIN holdfast_later l ON l.job = j.id
   LEFT JOIN holdfast_leased m ON m.job = j.id
   LEFT JOIN holdfast_finished f ON f.job = j.id
- ORDER BY page.id
 
 -- name: inspect_member_waits
--- The members for which the first members of a group wait or waited.
+-- The members for which the first members of a group wait or waited, in no order.
 SELECT w.job, w.upstream, w.regardless, w.outcome
   FROM (SELECT g.id FROM holdfast_job g WHERE g.group_id = $1 ORDER BY g.id LIMIT $2) AS page
   {waits of a page}
- ORDER BY page.id, w.upstream LIMIT $3
+ LIMIT $3
 
 -- name: inspect_upstream_results
 -- The members for which a job waited, with how they ended. Each name is found by its key.
