@@ -143,10 +143,6 @@ func (g *breakerGate) observe(o *outcome) {
 	switch v.Call {
 	case failure.NoCall:
 		return
-	case failure.RefusedCall:
-		if d = g.blamedDependency(o); d == nil || !d.halfOpen() {
-			return
-		}
 	case failure.BadCall:
 		if d = g.blamedDependency(o); d == nil {
 			return
@@ -160,12 +156,6 @@ func (g *breakerGate) observe(o *outcome) {
 		}
 	}
 	g.addCall(d, o)
-}
-
-// halfOpen reports whether the breaker is half-open, as far as this process knows.
-func (d *dependency) halfOpen() bool {
-	s := d.view.Load()
-	return s != nil && s.state == breaker.HalfOpen
 }
 
 // blamedDependency returns the dependency that a failed call counts against: the one that the failure names. It returns nil if no job is known to depend on it.

@@ -226,46 +226,6 @@ func TestAnOpenBreakerFailsJobsAtOnceWhenItsModeIsFailFast(t *testing.T) {
 	})
 }
 
-func TestAHalfOpenBreakerRecoversAlsoIfEveryAnswerBlamesTheUser(t *testing.T) {
-	inBubble(t, func(s *harness) {
-		g := &gateway{}
-		g.down.Store(true)
-		declined := failure.WithCode(errors.New("card declined"), "INVALID_INPUT")
-		s.enqueueAll(300)
-		s.startWorker(engine.Config{Slots: 5}, handleNotes(func(ctx context.Context, j *engine.Job[Note]) error {
-			if err := g.call(ctx, j); err != nil {
-				return err
-			}
-			return declined
-		}, engine.KindOptions{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 100}}))
-		s.waitForBreaker("gateway", breaker.Open)
-		g.down.Store(false)
-		since := time.Now()
-		s.waitForBreaker("gateway", breaker.Recovering)
-		if n, took := g.good.Load(), time.Since(since); n > 20 || took > 2*time.Minute {
-			t.Errorf("it was open and half-open for %v and %d answers", took, n)
-		}
-		s.waitUntil("the end of all", func() bool { return s.countJobs(holdfast.Failed) == 300 })
-		if took := time.Since(since); took > 5*time.Minute {
-			t.Errorf("300 answers took %v", took)
-		}
-	})
-}
-
-func TestAnswersThatBlameTheUserHideNoOutage(t *testing.T) {
-	inBubble(t, func(s *harness) {
-		var calls atomic.Int64
-		s.enqueueAll(300)
-		s.startWorker(engine.Config{Slots: 5}, handleNotes(func(context.Context, *engine.Job[Note]) error {
-			if calls.Add(1)%3 == 0 {
-				return errGateway
-			}
-			return failure.WithCode(errors.New("no such address"), "INVALID_INPUT") // found out without a call
-		}, engine.KindOptions{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 100}}))
-		s.waitForBreaker("gateway", breaker.Open)
-	})
-}
-
 func TestAHealthProbeBringsADependencyBackWithoutRiskingAJob(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		g := &gateway{}

@@ -16,9 +16,6 @@ const (
 	NoCall   Call = iota // nothing: the user, our program or a shutdown ended the attempt
 	GoodCall             // the dependency answered
 	BadCall              // the dependency failed or took too long
-	// RefusedCall: the dependency answered, and its answer blames the user. A half-open breaker counts it as a successful probe. Others ignore it, because the handler
-	// may have refused the input without a call.
-	RefusedCall
 )
 
 // callOf returns what a failed attempt shows about its dependency. A code counts against the dependency only if it blames a
@@ -32,8 +29,6 @@ func callOf(o Outcome, d diagnosis, dependency string) Call {
 		return BadCall
 	case o.Event == TimedOut && d.marks.code == "" && dependency != "":
 		return BadCall
-	case o.Event == Returned && d.code.Blame == BlameUser && dependency != "":
-		return RefusedCall
 	}
 	return NoCall
 }

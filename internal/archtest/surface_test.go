@@ -17,7 +17,7 @@ var exportedNames = map[string]int{
 	"console":             4,
 	"duty":                10,
 	"engine":              23,
-	"failure":             78,
+	"failure":             77,
 	"failure/breaker":     17,
 	"failure/catalog":     17,
 	"failure/policy":      29,

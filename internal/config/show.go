@@ -152,9 +152,10 @@ const epilogue = `
 |---|---|
 | ` + "`HOLDFAST_SECRET_<NAME>`, `HOLDFAST_SECRET_<NAME>_FILE`" + ` | A secret that a subscription or a job of kind http refers to by name. The store contains only the name. |
 
-## Traces
+## Traces and metrics
 
-Traces are sent if ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set. The other ` + "`OTEL_*`" + ` variables of OpenTelemetry apply too.
+Traces and metrics are sent over OTLP/HTTP if ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set, or for only one of them ` + "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`" + ` or
+` + "`OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`. `OTEL_TRACES_EXPORTER=none` and `OTEL_METRICS_EXPORTER=none`" + ` switch one of them off. The other ` + "`OTEL_*`" + ` variables of OpenTelemetry apply too.
 
 ## Variables of applications
 

@@ -34,12 +34,12 @@ func TestTemporaryRefusalsAreRetriedAndPermanentOnesAreNot(t *testing.T) {
 	}{
 		"450 to the sender":    {script{mail: always(451)}, true, failure.BadCall, "RATE_LIMITED"},
 		"421 to the sender":    {script{mail: always(421)}, true, failure.BadCall, "DEPENDENCY_DOWN"},
-		"550 to the sender":    {script{mail: always(550)}, false, failure.RefusedCall, "NOT_FOUND"},
+		"550 to the sender":    {script{mail: always(550)}, false, failure.NoCall, "NOT_FOUND"},
 		"450 to the recipient": {script{rcpt: always(450)}, true, failure.BadCall, "RATE_LIMITED"},
-		"550 to the recipient": {script{rcpt: always(550)}, false, failure.RefusedCall, "NOT_FOUND"},
+		"550 to the recipient": {script{rcpt: always(550)}, false, failure.NoCall, "NOT_FOUND"},
 		"452 to the letter":    {script{data: func(*smtp.Conn) error { return refuse(452, "full") }}, true, failure.BadCall, "RATE_LIMITED"},
 		"554 to the letter":    {script{data: func(*smtp.Conn) error { return refuse(554, "spam") }}, false, failure.NoCall, "BAD_REQUEST"},
-		"552 to the letter":    {script{data: func(*smtp.Conn) error { return refuse(552, "large") }}, false, failure.RefusedCall, "TOO_LARGE"},
+		"552 to the letter":    {script{data: func(*smtp.Conn) error { return refuse(552, "large") }}, false, failure.NoCall, "TOO_LARGE"},
 		"a dropped connection": {script{data: func(c *smtp.Conn) error { return c.Conn().Close() }}, true, failure.BadCall, "NETWORK_ERROR"},
 		"a wrong password":     {script{auth: func(string, string) error { return refuse(535, "no") }}, false, failure.NoCall, "UNAUTHORIZED"},
 	} {
