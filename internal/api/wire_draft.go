@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Calls may carry thousands of drafts, receipts, leases and settlements, so these are encoded by hand, and receipts are also decoded by hand. The text is the same
+// Calls may carry thousands of drafts, receipts, leases and settlements, so these are encoded by hand, and receipts and plain drafts (readDrafts) are also decoded by hand. The text is the same
 // as that of the JSON library with the struct tags; tests compare the two.
 
 // A jsonWriter writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
