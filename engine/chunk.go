@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/decode"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -48,6 +49,7 @@ func HandleChunk[A holdfast.Args](e *Engine, work func(ctx context.Context, jobs
 		}
 		return work(ctx, jobs)
 	}}
+	decodeArgs := decode.For[A]()
 	decoded := func(ctx context.Context, lease *store.Lease, args json.RawMessage, a *attempt) error {
 		m := &member{ctx: ctx, attempt: a}
 		job := &Job[A]{Lease: *lease}
@@ -55,7 +57,7 @@ func HandleChunk[A holdfast.Args](e *Engine, work func(ctx context.Context, jobs
 			job.attempt = &attempt{maker: a.maker, lease: a.lease, kind: a.kind, chunked: a}
 			m.shown = job.attempt
 		}
-		if err := json.Unmarshal(args, &job.Args); err != nil {
+		if err := decodeArgs(args, &job.Args); err != nil {
 			return &unreadable{fmt.Errorf("the arguments of %q cannot be decoded: %w", name, err)}
 		}
 		m.job = job

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/decode"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -44,9 +45,10 @@ func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[
 		e.registry.register(name, nil, nil, options)
 		return
 	}
+	decodeArgs := decode.For[A]()
 	decoded := func(ctx context.Context, lease *store.Lease, args json.RawMessage, a *attempt) error {
 		job := Job[A]{Lease: *lease, attempt: a}
-		if err := json.Unmarshal(args, &job.Args); err != nil {
+		if err := decodeArgs(args, &job.Args); err != nil {
 			return &unreadable{fmt.Errorf("the arguments of %q cannot be decoded: %w", name, err)}
 		}
 		return work(ctx, &job)

@@ -48,9 +48,11 @@ func typedFiles(t *testing.T, dir string) (files []typedFile) {
 	t.Helper()
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	said := new(bytes.Buffer)
+	list.Stderr = said
 	out, err := list.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, said)
 	}
 	exports := map[string]string{}
 	var ours []listedPackage
