@@ -139,7 +139,7 @@ func unfinished(t *testing.T, b *bucket) int {
 // the first sweep, and begin an upload then. Production sweeps again after some hours.
 func sweepUntilNoneIsUnfinished(t *testing.T, b *bucket) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
 		if _, err := b.Sweep(t.Context(), -time.Hour); err != nil {
 			t.Fatal(err)
 		}
