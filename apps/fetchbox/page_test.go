@@ -3,21 +3,32 @@ package main
 import (
 	"flag"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
 var pictures = flag.String("pictures", "", "write screenshots of the pages into this folder")
 
-// furnished returns a FetchBox with jobs in several states, dead letters and a replay.
+// furnished returns a FetchBox with jobs in several states, dead letters, and a proxy that does not work.
 func furnished(t *testing.T) *scene {
 	t.Helper()
-	s := newScene(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("pools:\n  dead:\n    - {url: \"http://127.0.0.1:1\", region: de}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, "CONFIG", config)
+	s.submitsManifest(strings.Replace(manifestOf(s.origin.URL, "/ok/7", "/ok/8", "/ok/9", "/ok/10"), `{"resources"`, `{"name":"through a dead proxy","proxy":"dead","resources"`, 1))
+	s.until("the proxy is not usable", func() bool {
+		return slices.ContainsFunc(s.transfer.proxies.Status(), func(p proxy.Status) bool { return !p.Usable })
+	})
 	s.submitsManifest(strings.Replace(manifestOf(s.origin.URL, "/ok/1", "/ok/2", "/flaky/1/3"), `{"resources"`, `{"name":"weekly report","resources"`, 1))
 	failed := s.submitsManifest(strings.Replace(manifestOf(s.origin.URL, "/status/404/"+strings.Repeat("a-long-path-without-a-place-to-break", 4), "/ok/5", "/status/500/6"), `{"resources"`, `{"name":"product images","resources"`, 1))
 	s.becomes(failed, ledger.Failed)
@@ -38,6 +49,7 @@ func TestThePagesShowJobsResourcesAndDeadLetters(t *testing.T) {
 	p.See("#jobs", "DOWNLOAD_HTTP_")
 	p.See("#letters", "DOWNLOAD_HTTP_4XX")
 	p.See("#proxies", "direct")
+	p.See("#proxies", "its breaker is open")
 	p.Follow("#jobs .row:first-child a")
 	p.See("h1", "product images")
 	p.See("#resources", "/ok/5")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +21,14 @@ type pool struct {
 	members []*member
 
 	mu   sync.Mutex
-	good map[string]sighting // sources that answered lately
+	good map[string]*sighting // sources that answered lately
 }
 
 // A sighting is the last time a source answered, and through which member.
 type sighting struct {
-	at time.Time
-	by *member
+	at      time.Time
+	by      *member
+	against []*member // members whose failure at this source counted since then
 }
 
 // A member is a proxy with its state.
@@ -203,7 +205,7 @@ type Outcome struct {
 }
 
 // End reports how the use ended. What only the source can have caused counts as a success of the proxy. What either may have caused counts against the proxy only if the
-// source answered through another one lately: otherwise one dead source would close every proxy of the pool.
+// source has answered through another one since the proxy last failed there. So neither a dead source nor a few broken resources of a source close every proxy of the pool.
 func (r *Route) End(o Outcome) {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
@@ -221,11 +223,12 @@ func (r *Route) End(o Outcome) {
 	case isOurs && !failed.Either:
 		m.observe(now, failed.Error())
 	case isOurs, o.Either:
-		if seen := r.pool.good[r.host]; seen.by != nil && seen.by != m && now.Sub(seen.at) < memory {
+		if seen := r.pool.good[r.host]; seen != nil && seen.by != m && !slices.Contains(seen.against, m) && now.Sub(seen.at) < memory {
+			seen.against = append(seen.against, m)
 			m.observe(now, fmt.Sprint(o.Err))
 		}
 	case o.Answered:
-		r.pool.remember(r.host, sighting{now, m})
+		r.pool.remember(r.host, &sighting{at: now, by: m})
 		m.observe(now, "")
 		m.delay = blend(m.delay, r.delay)
 	}
@@ -237,7 +240,7 @@ const (
 )
 
 // remember stores that a source answered. When there are too many, the old ones are forgotten.
-func (q *pool) remember(host string, s sighting) {
+func (q *pool) remember(host string, s *sighting) {
 	if len(q.good) >= maxHosts {
 		for known, old := range q.good {
 			if s.at.Sub(old.at) > memory || len(q.good) >= maxHosts {

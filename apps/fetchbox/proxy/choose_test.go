@@ -208,9 +208,9 @@ func TestADeadSourceClosesNoProxy(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	}
-	// The same failures count once the source has answered through another proxy.
-	s.use("p#2", "dead.example:443", good)
+	// The same failures count while the source answers through another proxy.
 	for range 5 {
+		s.use("p#2", "dead.example:443", good)
 		s.use("p#1", "dead.example:443", late)
 	}
 	if st := s.status("p#1"); st.Usable || st.Bad == 0 {
@@ -226,6 +226,27 @@ func TestADeadSourceClosesNoProxy(t *testing.T) {
 	}
 	if st := s.status("p#3"); st.Bad != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// When everything else is stored, only the resources are left that the source always answers with 503.
+func TestBrokenResourcesOfASourceCloseNoProxy(t *testing.T) {
+	s := choosing(t, proxies(3)...)
+	names := []string{"p#1", "p#2", "p#3"}
+	for range 30 {
+		for _, name := range names {
+			s.use(name, "a:80", good)
+		}
+	}
+	for range 20 {
+		for _, name := range names {
+			s.use(name, "a:80", Outcome{Err: errors.New("HTTP 503"), Answered: true, Either: true})
+		}
+	}
+	for _, st := range s.pools.Status() {
+		if !st.Usable || st.Bad > 1 {
+			t.Errorf("%+v", st)
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func New(cfg Config) (*Pools, error) {
 		if len(members) == 0 {
 			problems = append(problems, fmt.Errorf("the pool %.70q has no members: add a proxy, or %s", name, Direct))
 		}
-		p.pools[name] = &pool{name: name, good: map[string]sighting{}}
+		p.pools[name] = &pool{name: name, good: map[string]*sighting{}}
 		for i, m := range members {
 			made, err := p.newMember(name, i+1, m)
 			problems = append(problems, err)
