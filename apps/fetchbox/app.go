@@ -136,9 +136,12 @@ func (a *app) openTransfer(ctx context.Context) (err error) {
 	d := &a.set.Download
 	t.fetcher, err = fetch.New(fetch.Config{
 		Spool: t.spool, Proxies: t.proxies, Limits: fetch.Limits{Size: d.Bytes, Time: d.Time, MinSpeed: d.MinSpeed},
-		Hosts: fetch.HostLimits{Concurrency: d.Concurrency, Delay: d.Delay},
+		Hosts: fetch.HostLimits{Concurrency: d.Concurrency, Delay: d.Delay, ByHost: config.Hosts},
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("CONFIG: %w", err)
+	}
+	return nil
 }
 
 // network returns which addresses may be called.

@@ -94,7 +94,25 @@ func (f *api) readManifest(w http.ResponseWriter, r *http.Request) (manifest.Man
 
 // checker returns what manifests are checked against.
 func (f *api) checker() manifest.Checker {
-	return manifest.Checker{Handler: f.knownHandler, Proxy: f.knownPool}
+	return manifest.Checker{Handler: f.knownHandler, Proxy: f.knownPool, Download: f.checkDownload}
+}
+
+// checkDownload refuses what no download could fetch: a private address, a header that FetchBox sets itself, a region without a proxy.
+func (a *app) checkDownload(r *manifest.Resource) *manifest.Problem {
+	err := a.transfer.fetcher.Check(requestOf(r))
+	if err == nil {
+		return nil
+	}
+	p := &manifest.Problem{Code: code.ValidationInvalidField, Message: err.Error()}
+	switch codeOf(err) {
+	case code.DownloadInvalidURL, code.DownloadAddressBlocked:
+		p.Field, p.Code = "url", code.ValidationInvalidURL
+	case code.DownloadUnknownPool:
+		p.Field, p.Code = "region", code.ValidationUnknownName
+	default:
+		p.Field = "headers"
+	}
+	return p
 }
 
 func (f *api) knownHandler(name string) error {

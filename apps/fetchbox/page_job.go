@@ -80,6 +80,7 @@ func (p *pages) resourcePage(w http.ResponseWriter, r *http.Request, c caller) e
 		if data.Facts["http_status"] == data.Facts["status"] {
 			delete(data.Facts, "http_status") // the engine's name of the same number
 		}
+		delete(data.Facts, "attempt") // the page has it already
 	}
 	return p.render(w, r, http.StatusOK, "resource.html", view{Title: "Resource – FetchBox", Data: data})
 }

@@ -105,7 +105,7 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, c caller) error
 		}
 		before = id
 	}
-	data := overviewData{Proxies: p.transfer.proxies.Status()}
+	data := overviewData{Proxies: p.transfer.proxies.Status(), Pools: []string{proxy.Direct}}
 	jobs, next, err := p.jobViews(r.Context(), c.scope(), before, pageJobs)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 	var queued, retrying, running int
 	for _, d := range depths {
 		if d.Queue == queueFetch {
-			queued, retrying, running = d.Ready+d.Later, d.Retrying, d.Processing
+			queued, retrying, running = d.Ready+d.Later+d.Retrying, d.Retrying, d.Processing
 		}
 	}
 	trends, err := p.operator.Trends(ctx, chartMinutes*time.Minute, time.Minute)

@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/handler"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
@@ -76,7 +77,7 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "ADDR", Default: "127.0.0.1:4760", Meaning: "The address of the page and the API.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
 	{Name: "BUCKET", Meaning: "Where resources are stored: a folder, or s3://bucket/prefix. Default: objects in DATA_DIR.", Set: setting.Text(func(s *settings) *string { return &s.Bucket })},
-	{Name: "CONFIG", Meaning: "A YAML file with the proxy pools and the programs that are handlers.", Set: setting.Text(func(s *settings) *string { return &s.Config })},
+	{Name: "CONFIG", Meaning: "A YAML file with the proxy pools, limits of single hosts, and the programs that are handlers.", Set: setting.Text(func(s *settings) *string { return &s.Config })},
 	{Name: "SPOOL_DIR", Meaning: "Where downloads are kept until they are stored. Default: spool in DATA_DIR. No other process may use it.", Set: setting.Text(func(s *settings) *string { return &s.Spool })},
 	{Name: "SPOOL_BYTES", Default: "10737418240", Meaning: "Maximum size of all downloads that are kept, in bytes.", Set: setting.Bytes(func(s *settings) *int64 { return &s.SpoolBytes }, 1<<20, 1<<50)},
 	{Name: "NATS_URL", Meaning: "NATS servers with JetStream for dead letters, separated by commas. Default: a server in this process.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Nats })},
@@ -176,8 +177,9 @@ func setHosts(s *settings, text string) error {
 
 // A configFile is the content of CONFIG.
 type configFile struct {
-	Pools    map[string][]proxy.Member `yaml:"pools"`
-	Handlers map[string]program        `yaml:"handlers"`
+	Pools    map[string][]proxy.Member   `yaml:"pools"`
+	Hosts    map[string]fetch.HostManner `yaml:"hosts"`
+	Handlers map[string]program          `yaml:"handlers"`
 }
 
 // A program is a handler that runs a program.
