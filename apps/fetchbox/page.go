@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"errors"
@@ -77,11 +76,11 @@ func (p *pages) visitor(w http.ResponseWriter, r *http.Request) (caller, error) 
 	}
 	_, key, ok := r.BasicAuth()
 	if ok {
-		k, err := p.openKey(r, key)
+		k, err := p.keys.Open(r.Context(), p.jobs, key, r.RemoteAddr)
 		if err == nil {
 			return callerOf(k, r.Method)
 		}
-		if !errors.As(err, new(apiError)) {
+		if !errors.As(keyError(err), new(apiError)) {
 			return caller{}, err
 		}
 	}
@@ -105,27 +104,14 @@ var notices = map[string]string{
 func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name string, v view) error {
 	v.Assets, v.Now = p.assets.Path(), time.Now()
 	v.Notice = cmp.Or(v.Notice, notices[r.URL.Query().Get("said")])
-	var text bytes.Buffer
-	if err := pageTemplates.ExecuteTemplate(&text, name, v); err != nil {
-		return fmt.Errorf("the page cannot be rendered: %w", err)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the client may be gone
-	return nil
+	return web.WritePage(w, status, pageTemplates, name, v)
 }
 
 // failed shows an error as a page.
 func (p *pages) failed(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
 	status := p.statusOf(answer)
-	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		p.log.Error("request failed", "event", "request_failed", "request_id", web.ReplyOf(w).ID, "method", r.Method, "path", web.PathOf(r), "error_code", answer.code, "error", err.Error())
-	}
-	if web.ReplyOf(w).Status != 0 {
-		panic(http.ErrAbortHandler)
-	}
+	web.ReportError(w, r, p.log, status, err, "error_code", answer.code)
 	line := answer.line
 	if answer.problems != nil {
 		for _, problem := range answer.problems.List[:min(3, len(answer.problems.List))] {

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +102,7 @@ var settingTable = []setting.Setting[settings]{
 
 	{Name: "MAX_INTAKES", Default: "8", Meaning: "Maximum number of manifests that a process receives at once.", Set: setting.Number(func(s *settings) *int { return &s.Intakes }, 1, 1000)},
 	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", Set: setting.Choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setHosts},
+	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setting.Hosts(func(s *settings) *[]string { return &s.Hosts }, "fetchbox.example.com")},
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-For (the client's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
 }
 
@@ -137,10 +136,8 @@ func (s *settings) setDefaultPaths() error {
 	return nil
 }
 
-// alone reports whether this is the only process on its store: an SQLite file is not shared.
-func (s *settings) alone() bool {
-	return !strings.Contains(s.Store, "://") && !strings.Contains(s.Store, "=")
-}
+// alone reports whether this is the only process on its store.
+func (s *settings) alone() bool { return setting.IsFile(s.Store) }
 
 func setNatsAddr(s *settings, text string) error {
 	if text == "off" {
@@ -157,20 +154,6 @@ func setNetworks(s *settings, text string) error {
 			return errors.New("use networks separated by commas, such as 10.1.0.0/16")
 		}
 		s.Download.Networks = append(s.Download.Networks, network)
-	}
-	return nil
-}
-
-// hostName matches valid host names and IP addresses.
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
-
-func setHosts(s *settings, text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if !hostName.MatchString(name) {
-			return errors.New("use host names without ports, separated by commas, such as fetchbox.example.com")
-		}
-		s.Hosts = append(s.Hosts, name)
 	}
 	return nil
 }

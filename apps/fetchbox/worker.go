@@ -182,10 +182,5 @@ func (a *app) seal(ctx context.Context, job *engine.Job[Acceptance]) error {
 	return err
 }
 
-// probeStorage asks the object storage whether it answers, while its breaker is open.
-func (a *app) probeStorage(ctx context.Context) error {
-	return writable(ctx, a.transfer.bucket)
-}
-
 // spoolUsage says how full the spool is.
 func (a *app) spoolUsage() spool.Usage { return a.transfer.spool.Usage() }
