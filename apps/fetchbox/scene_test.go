@@ -23,14 +23,11 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
-	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
-
-func init() { processtest.Main(main) }
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
