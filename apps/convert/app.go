@@ -30,8 +30,7 @@ type app struct {
 
 	uploading, streaming limit.AtOnce // uploads and event streams in progress
 	perOwner, perAddress *limit.Rates // uploads per minute
-	badKeys              *limit.Rates // unknown or revoked keys per minute, by address
-	keys                 keyring.Cache
+	keys                 *keyring.Gate
 	sessionKey           sessionKeyCache
 }
 
@@ -43,7 +42,7 @@ func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 	}
 	a := &app{
 		set: set, jobs: jobs, http: &http.Client{}, log: log,
-		perOwner: newRates(set.UploadsPerMinute), perAddress: newRates(addressFactor * set.UploadsPerMinute), badKeys: newRates(badKeysPerMinute),
+		perOwner: newRates(set.UploadsPerMinute), perAddress: newRates(addressFactor * set.UploadsPerMinute), keys: keyring.NewGate(),
 	}
 	for _, place := range []struct {
 		to   *blob.Store

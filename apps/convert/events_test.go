@@ -157,7 +157,7 @@ func TestCloseEndsEventStreams(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !f.draining.Load() {
+	if !f.health.Draining() {
 		t.Error("it counts as ready")
 	}
 }

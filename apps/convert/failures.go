@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -175,9 +174,7 @@ func (a *app) writeError(w http.ResponseWriter, f apiError) {
 	if f.id != (holdfast.ID{}) {
 		body.ID = &f.id
 	}
-	if f.after > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((f.after+time.Second-1)/time.Second)))
-	}
+	web.SetRetryAfter(w, f.after)
 	_ = web.WriteJSON(w, apiErrorOf(f).status, body) // the client is gone: there is no way to report this
 }
 

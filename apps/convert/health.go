@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"net/http"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
@@ -15,96 +12,38 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
-const (
-	healthMaxAge = 5 * time.Second // how long /readyz reuses a result: each check writes a file
-	checkTimeout = 5 * time.Second // for all checks together
-)
-
-// A healthCache holds the last result of the checks.
-type healthCache struct {
-	mu     sync.Mutex
-	at     time.Time
-	checks []check
-}
-
-// A check is the result for one part. The cause of a failure is only logged: /readyz is public.
-type check struct {
-	Name string `json:"name"`
-	Well bool   `json:"well"`
+// newHealth returns the health of this process: whether it can accept files and serve results.
+func (f *webHandler) newHealth() *web.Health {
+	return web.NewHealth(f.log,
+		web.Check{Name: "store", Ask: func(ctx context.Context) error { _, err := f.jobs.Holds(ctx); return err }},
+		// The names are those of a job that does not exist, so that the sweep deletes a file that the check could not delete.
+		web.Check{Name: "uploads", Ask: func(ctx context.Context) error { return blob.Probe(ctx, f.uploads, sourceKey(holdfast.NewID())) }},
+		web.Check{Name: "results", Ask: func(ctx context.Context) error { return blob.Probe(ctx, f.results, resultKey(holdfast.NewID())) }},
+	)
 }
 
 // mountHealth mounts the health checks, and /metrics if it may be served.
 func (f *webHandler) mountHealth() {
-	f.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		_ = web.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"}) // a map of strings always encodes
-	})
+	f.mux.HandleFunc("GET /healthz", f.health.Alive)
 	f.mux.HandleFunc("GET /readyz", f.ready)
 	if f.set.Metrics || web.IsLoopback(f.set.Addr) {
 		f.mux.Handle("GET /metrics", f.metrics.Handler())
 	}
 }
 
-// ready answers GET /readyz: whether this process can accept files and serve results. The gateway's state is part of the answer and does not decide it: without a
-// gateway, files are accepted and wait.
+// ready answers GET /readyz. The gateway's state is part of the answer and does not decide it: without a gateway, files are accepted and wait.
 func (f *webHandler) ready(w http.ResponseWriter, r *http.Request) {
+	answer, status := f.health.Ready(r.Context())
 	body := struct {
-		Status  string  `json:"status"`
-		Checks  []check `json:"checks"`
-		Gateway string  `json:"gateway"`
-	}{"ok", f.check(r.Context()), "unknown"}
-	status := http.StatusOK
-	for _, c := range body.Checks {
-		if !c.Well {
-			body.Status, status = "not ready", http.StatusServiceUnavailable
-		}
-	}
+		web.Readiness
+		Gateway string `json:"gateway"`
+	}{answer, "unknown"}
 	if g, err := f.gatewayState(r.Context()); err == nil {
 		body.Gateway = g.State
 	}
 	if err := web.WriteJSON(w, status, body); err != nil {
 		f.handleError(w, r, err)
 	}
-}
-
-// check runs all checks, or returns the last result if it is recent.
-func (f *webHandler) check(ctx context.Context) []check {
-	if f.draining.Load() {
-		return []check{{Name: "serving"}}
-	}
-	h := &f.health
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.checks != nil && time.Since(h.at) < healthMaxAge {
-		return h.checks
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout) // the result is shared: it does not depend on this client staying connected
-	defer cancel()
-	h.checks = nil
-	for _, part := range []struct {
-		name string
-		ask  func(context.Context) error
-	}{
-		{"store", func(ctx context.Context) error { _, err := f.jobs.Holds(ctx); return err }},
-		{"uploads", func(ctx context.Context) error { return writable(ctx, f.uploads, sourceKey) }},
-		{"results", func(ctx context.Context) error { return writable(ctx, f.results, resultKey) }},
-	} {
-		err := part.ask(ctx)
-		if err != nil {
-			f.log.Warn("not ready", "event", "not_ready", "check", part.name, "error", err.Error())
-		}
-		h.checks = append(h.checks, check{Name: part.name, Well: err == nil})
-	}
-	h.at = time.Now()
-	return h.checks
-}
-
-// writable writes a small file and deletes it. Its name is that of a job that does not exist, so that the sweep deletes the file if this call cannot.
-func writable(ctx context.Context, files blob.Store, key func(holdfast.ID) string) error {
-	name := key(holdfast.NewID())
-	if _, err := files.Put(ctx, name, strings.NewReader("ready?")); err != nil {
-		return err
-	}
-	return files.Delete(ctx, name)
 }
 
 // A countingStore is a store that counts new jobs in the metrics.

@@ -8,11 +8,12 @@ import (
 	"log/slog"
 
 	"github.com/holdfastdev/holdfast/apps/internal/keyring"
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 )
 
 // keys implements `convert key ...`: API keys for programs.
 func keys(ctx context.Context, set settings, args []string, out io.Writer, log *slog.Logger) (err error) {
-	if err := makeFolder(set.Store); err != nil {
+	if err := setting.MakeFolder(set.Store); err != nil {
 		return err
 	}
 	a, err := open(ctx, set, log)

@@ -14,8 +14,7 @@ const (
 	addressShare  = 2
 	addressFactor = 4 // an address may send this many times the uploads per minute of one session
 
-	badKeysPerMinute = 30   // from one address
-	maxStreams       = 1000 // event streams of all visitors; the feed allows no more
+	maxStreams = 1000 // event streams of all visitors; the feed allows no more
 )
 
 // Answers to requests over a limit, and to requests for another host name.

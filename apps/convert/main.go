@@ -7,19 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
+	"github.com/holdfastdev/holdfast/apps/internal/command"
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 )
 
 func main() {
 	gateway.Main() // in a process that was started to read one PDF, this does not return
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	command.Main(run)
 }
 
 const help = `convert converts PDFs to XML.
@@ -42,26 +38,18 @@ var errUsage = errors.New("see 'convert help'")
 
 // run executes the command line and returns the exit code: 0 for success, 1 for an error, 2 for a wrong command line or wrong settings.
 func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
-	err := command(ctx, args, env, stdout, stderr)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintf(stderr, "convert: %v\n", err)
-		return 2
-	}
-	fmt.Fprintf(stderr, "convert: %v\n", err)
-	return 1
+	return command.ExitCode("convert", execute(ctx, args, env, stdout, stderr), stderr, errUsage)
 }
 
-func command(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
 	verb := ""
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
 	}
 	switch verb {
 	case "help", "-h", "-help", "--help":
-		printHelp(stdout)
+		fmt.Fprint(stdout, help)
+		setting.PrintHelp(stdout, settingTable)
 		return nil
 	case "", "web", "worker", "gateway":
 		if len(args) > 0 {
@@ -75,7 +63,7 @@ func command(ctx context.Context, args []string, env func(string) string, stdout
 	if err != nil {
 		return fmt.Errorf("the settings are not valid:\n%w\n%w", err, errUsage)
 	}
-	log := newLog(stderr)
+	log := command.NewLog(stderr)
 	switch verb {
 	case "gateway":
 		return serveGateway(ctx, set, stdout, log)
@@ -83,25 +71,4 @@ func command(ctx context.Context, args []string, env func(string) string, stdout
 		return keys(ctx, set, args, stdout, log)
 	}
 	return serve(ctx, set, roles{web: verb != "worker", worker: verb != "web", gateway: verb == "" && !set.GatewayGiven}, stdout, log)
-}
-
-func printHelp(out io.Writer) {
-	fmt.Fprint(out, help, "\nEnvironment variables:\n")
-	for _, k := range settingTable {
-		fmt.Fprintf(out, "  %-24s %s", k.Name, k.Meaning)
-		if k.Default != "" {
-			fmt.Fprintf(out, " Default: %s.", k.Default)
-		}
-		fmt.Fprintln(out)
-	}
-}
-
-// newLog returns the log: text on a terminal, JSON otherwise.
-func newLog(to io.Writer) *slog.Logger {
-	if file, ok := to.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return slog.New(slog.NewTextHandler(to, nil))
-		}
-	}
-	return slog.New(slog.NewJSONHandler(to, nil))
 }

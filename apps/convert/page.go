@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -124,16 +122,10 @@ func (s *pageHandler) fill(ctx context.Context, owner string, query url.Values) 
 
 // render writes a whole page, or an error if the template fails.
 func (s *pageHandler) render(w http.ResponseWriter, status int, name string, to pageData) {
-	var text bytes.Buffer
-	if err := pageTemplates.ExecuteTemplate(&text, name, to); err != nil {
+	if err := web.WritePage(w, status, pageTemplates, name, to); err != nil {
 		s.log.Error("cannot render the page", "event", "page_broken", "error", err.Error())
 		s.writeError(w, apiErrorOf(err))
-		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the client may be gone
 }
 
 // uploadForm accepts an upload from a browser without JavaScript.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 )
 
@@ -30,7 +28,7 @@ func (p roles) queues() (queues []string) {
 // serve runs the roles until ctx ends and then stops them in order: nothing new is accepted, work in progress finishes, the gateway ends after the last conversion, and
 // the store is closed after the last write.
 func serve(ctx context.Context, set settings, what roles, out io.Writer, log *slog.Logger) (err error) {
-	if err := makeFolder(set.Store); err != nil {
+	if err := setting.MakeFolder(set.Store); err != nil {
 		return err
 	}
 	a, err := open(ctx, set, log)
@@ -81,15 +79,4 @@ func (a *app) newWebServer(ctx context.Context) (*web.Server, error) {
 		return nil, err
 	}
 	return web.NewServer(listener, handler.(*webHandler), a.set.Grace, a.log), nil
-}
-
-// makeFolder creates the folder of an SQLite store.
-func makeFolder(store string) error {
-	if strings.Contains(store, "://") || strings.Contains(store, "=") { // a database server
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
-		return fmt.Errorf("DATABASE_URL: cannot create the folder of the store: %w", err)
-	}
-	return nil
 }

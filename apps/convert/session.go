@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/apps/internal/keyring"
-	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
 const (
@@ -23,9 +22,6 @@ const (
 func (a *app) owner(w http.ResponseWriter, r *http.Request) (string, error) {
 	if given := r.Header["Authorization"]; len(given) > 0 {
 		owner, err := a.keyOwner(r, given)
-		if errors.Is(err, badKey) && !a.badKeys.Allow(limit.Network(r.RemoteAddr)) {
-			err = tooManyBadKeys
-		}
 		if errors.As(err, new(apiError)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="convert"`)
 		}
@@ -65,22 +61,13 @@ func (a *app) overTLS(r *http.Request) bool {
 
 // keyOwner returns the owner for whom an API key acts: the one that it is bound to, or the key itself.
 func (a *app) keyOwner(r *http.Request, given []string) (string, error) {
-	scheme, text, _ := strings.Cut(given[0], " ")
-	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
+	k, err := a.keys.Bearer(r.Context(), a.jobs, given, r.RemoteAddr)
+	switch {
+	case errors.Is(err, keyring.ErrTooMany):
+		return "", tooManyBadKeys
+	case errors.Is(err, keyring.ErrInvalid):
 		return "", badKey
-	}
-	id, secret, err := apikey.Parse(strings.TrimSpace(text))
-	if err != nil {
-		return "", badKey
-	}
-	if !a.keys.Knows(id) && a.badKeys.Exhausted(limit.Network(r.RemoteAddr)) {
-		return "", tooManyBadKeys // without asking the store
-	}
-	k, err := a.keys.Open(r.Context(), a.jobs, id, secret)
-	if errors.Is(err, keyring.ErrInvalid) {
-		return "", badKey
-	}
-	if err != nil {
+	case err != nil:
 		return "", err
 	}
 	needed := apikey.Operator

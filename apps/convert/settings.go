@@ -93,7 +93,7 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long the record of a conversion is kept.", Set: setting.Period(func(s *settings) *time.Duration { return &s.KeepRecord })},
 
 	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", Set: setting.Choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: (*settings).setHosts},
+	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setting.Hosts(func(s *settings) *[]string { return &s.Hosts }, "convert.example.com")},
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-Proto (whether the visitor uses TLS) and X-Forwarded-For (the visitor's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
 	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "The address of the built-in gateway.", Set: setting.Address(func(s *settings) *string { return &s.GatewayAddr })},
 	{Name: "GATEWAY_READER", Meaning: "How the built-in gateway reads PDFs: poppler or go. Default: poppler if it is installed, otherwise go.", Set: (*settings).setReader},
@@ -136,20 +136,6 @@ func (s *settings) setGateway(text string) error {
 		return errors.New("use an address such as http://127.0.0.1:4751")
 	}
 	s.GatewayURL, s.GatewayGiven = strings.TrimRight(text, "/"), true
-	return nil
-}
-
-// hostName matches valid host names and IP addresses.
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
-
-func (s *settings) setHosts(text string) error {
-	for _, name := range strings.Split(text, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if !hostName.MatchString(name) {
-			return errors.New("use host names without ports, separated by commas, such as convert.example.com")
-		}
-		s.Hosts = append(s.Hosts, name)
-	}
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/holdfastdev/holdfast/apps/internal/setting"
 )
 
 func settingsFrom(env map[string]string) (settings, error) {
@@ -130,17 +128,8 @@ func TestTheReadmeListsEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range settingTable {
-		if line := lineOf(k); strings.Count(string(text), line) != 1 {
+		if line := k.Row(); strings.Count(string(text), line) != 1 {
 			t.Errorf("README.md must have this line once:\n%s", line)
 		}
 	}
-}
-
-// lineOf returns the line of a setting in the table of the README.
-func lineOf(k setting.Setting[settings]) string {
-	shown := k.Default
-	if shown != "" {
-		shown = "`" + shown + "`"
-	}
-	return "| `" + k.Name + "` | " + shown + " | " + k.Meaning + " |"
 }

@@ -2,24 +2,20 @@ package main
 
 import (
 	"net/http"
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/holdfastdev/holdfast/apps/internal/web"
-	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
 // A webHandler serves everything: the API, the page, health checks and metrics.
 type webHandler struct {
 	*app
-	mux      *http.ServeMux
-	inner    http.Handler // the mux with protection against cross-origin requests
-	feed     *sse.Handler
-	draining atomic.Bool // the process is about to stop: it still answers, but is not ready
+	mux    *http.ServeMux
+	site   http.Handler // what surrounds the mux
+	feed   *sse.Handler
+	health *web.Health
 
-	health        healthCache
 	mappingsCache mappingsCache
 	gatewayCache  gatewayCache
 }
@@ -31,14 +27,12 @@ func (a *app) handler() (http.Handler, error) {
 	if f.feed, err = a.newFeed(); err != nil {
 		return nil, err
 	}
+	f.health = f.newHealth()
 	f.mountAPI()
 	f.mountHealth()
 	f.mux.Handle("/", f.page())
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.writeError(w, otherSite)
-	}))
-	f.inner = protection.Handler(f.mux)
+	site := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: a.metrics, Refused: a.refused}
+	f.site = site.Handler(f.mux)
 	return f, nil
 }
 
@@ -68,22 +62,16 @@ func (f *webHandler) mountAPI() {
 	f.mux.HandleFunc("/api/", f.notFound)
 }
 
-// ServeHTTP answers a request, and logs and counts it.
-func (f *webHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.set.TrustProxy {
-		r = limit.FromProxy(r)
-	}
-	a := web.NewReply(w, r)
-	defer a.Finish(r, f.log, f.metrics, func(w http.ResponseWriter) { f.writeError(w, apiErrorOf(nil)) })
-	if !web.KnownHost(r, f.set.Hosts, f.set.Addr) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		f.writeError(a, otherHost)
-		return
-	}
-	f.inner.ServeHTTP(a, r)
+// refused answers a request that is not passed on, or that panicked.
+func (a *app) refused(w http.ResponseWriter, why web.Refusal) {
+	a.writeError(w, map[web.Refusal]apiError{web.OtherSite: otherSite, web.OtherHost: otherHost, web.Panicked: apiErrorOf(nil)}[why])
 }
 
+// ServeHTTP answers a request, and logs and counts it.
+func (f *webHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.site.ServeHTTP(w, r) }
+
 // Drain makes /readyz report that the process is about to stop. Requests are still answered.
-func (f *webHandler) Drain() { f.draining.Store(true) }
+func (f *webHandler) Drain() { f.health.Drain() }
 
 // Close ends all event streams and refuses new ones.
 func (f *webHandler) Close() error {
@@ -95,29 +83,16 @@ func (f *webHandler) Close() error {
 // handleError answers a request with an error. An error of the server is logged in full; the client sees one line.
 func (f *webHandler) handleError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
-	if answer.status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		f.log.Error("request failed", "event", "request_failed", "request_id", web.ReplyOf(w).ID, "method", r.Method, "path", web.PathOf(r), "error", err.Error())
-	}
-	if web.ReplyOf(w).Status != 0 { // part of an answer was sent: close the connection, so that the client does not take it as complete
-		panic(http.ErrAbortHandler)
-	}
+	web.ReportError(w, r, f.log, answer.status, err)
 	f.writeError(w, answer)
 }
 
 // notFound answers requests for unknown paths with 404, and for known paths with a wrong method with 405.
 func (f *webHandler) notFound(w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := f.mux.Handler(other); pattern != "" && !slices.Contains([]string{"/", "/api/"}, pattern) {
-			allowed = append(allowed, method)
-		}
-	}
+	allowed := web.Methods(w, r, f.mux, http.MethodGet, http.MethodHead, http.MethodPost)
 	if len(allowed) == 0 {
 		f.writeError(w, noSuchPath)
 		return
 	}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	f.writeError(w, apiError{code: codeUnknown, status: http.StatusMethodNotAllowed, line: "Use " + strings.Join(allowed, " or ") + " for this path."})
 }

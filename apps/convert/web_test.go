@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
@@ -149,8 +148,8 @@ func TestReadinessReportsWhetherFilesCanBeStored(t *testing.T) {
 	if code, body := ask("/metrics"); code != 200 || !strings.Contains(body, "holdfast_") {
 		t.Error(code, body)
 	}
-	f.health.at = time.Time{}
 	f.results = brokenStore{f.results}
+	f.health = f.newHealth() // without the results of before
 	if code, body := ask("/readyz"); code != 503 || !strings.Contains(body, `{"name":"results","well":false}`) || strings.Contains(body, "secret") {
 		t.Error(code, body)
 	}

@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -23,26 +21,21 @@ import (
 // An api serves everything over HTTP: the API, the page, health checks and metrics.
 type api struct {
 	*app
-	mux      *http.ServeMux
-	inner    http.Handler // the mux with protection against cross-origin requests
-	feed     *sse.Handler
-	draining atomic.Bool
-	health   healthCache
+	mux    *http.ServeMux
+	site   http.Handler // what surrounds the mux
+	feed   *sse.Handler
+	health *web.Health
+	keys   *keyring.Gate
 
-	keys      keyring.Cache
-	badKeys   *limit.Rates // invalid keys per minute, by address
 	intakes   limit.AtOnce
 	streaming limit.AtOnce
 }
 
-const (
-	badKeysPerMinute = 30
-	maxStreams       = 1000
-)
+const maxStreams = 1000
 
 // handler returns the *api of this process. The caller must call Close before it stops the server, because event streams do not end by themselves.
 func (a *app) handler() (*api, error) {
-	f := &api{app: a, mux: http.NewServeMux(), badKeys: &limit.Rates{Burst: badKeysPerMinute, Every: time.Minute / badKeysPerMinute}}
+	f := &api{app: a, mux: http.NewServeMux(), health: a.newHealth(), keys: keyring.NewGate()}
 	var err error
 	if f.feed, err = a.newFeed(); err != nil {
 		return nil, err
@@ -50,9 +43,8 @@ func (a *app) handler() (*api, error) {
 	f.mountAPI()
 	f.mountHealth()
 	f.mountPage()
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { f.writeError(w, otherSite) }))
-	f.inner = protection.Handler(f.mux)
+	site := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: a.metrics, Refused: f.refused}
+	f.site = site.Handler(f.mux)
 	return f, nil
 }
 
@@ -90,22 +82,16 @@ func (f *api) mountAPI() {
 	f.mux.HandleFunc("/api/", f.notFound)
 }
 
-// ServeHTTP answers a request, and logs and counts it.
-func (f *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.set.TrustProxy {
-		r = limit.FromProxy(r)
-	}
-	a := web.NewReply(w, r)
-	defer a.Finish(r, f.log, f.metrics, func(w http.ResponseWriter) { f.writeError(w, apiError{code: code.SystemPanic}) })
-	if !web.KnownHost(r, f.set.Hosts, f.set.Addr) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-		f.writeError(a, otherHost)
-		return
-	}
-	f.inner.ServeHTTP(a, r)
+// refused answers a request that is not passed on, or that panicked.
+func (f *api) refused(w http.ResponseWriter, why web.Refusal) {
+	f.writeError(w, map[web.Refusal]apiError{web.OtherSite: otherSite, web.OtherHost: otherHost, web.Panicked: {code: code.SystemPanic}}[why])
 }
 
+// ServeHTTP answers a request, and logs and counts it.
+func (f *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.site.ServeHTTP(w, r) }
+
 // Drain makes /readyz report that the process is about to stop. Requests are still answered.
-func (f *api) Drain() { f.draining.Store(true) }
+func (f *api) Drain() { f.health.Drain() }
 
 // Close ends all event streams and refuses new ones.
 func (f *api) Close() error {
@@ -136,12 +122,8 @@ func (f *api) caller(w http.ResponseWriter, r *http.Request) (caller, error) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="fetchbox"`)
 		return caller{}, apiError{code: code.AuthMissing, line: "Send Authorization: Bearer hf_... with an API key. `fetchbox key create --name NAME` makes one."}
 	}
-	scheme, text, _ := strings.Cut(given[0], " ")
-	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
-		return caller{}, badKey
-	}
-	k, err := f.openKey(r, strings.TrimSpace(text))
-	if err != nil {
+	k, err := f.keys.Bearer(r.Context(), f.jobs, given, r.RemoteAddr)
+	if err = keyError(err); err != nil {
 		if errors.As(err, new(apiError)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="fetchbox"`)
 		}
@@ -150,27 +132,15 @@ func (f *api) caller(w http.ResponseWriter, r *http.Request) (caller, error) {
 	return callerOf(k, r.Method)
 }
 
-// openKey returns the key with a text. An address that sends many invalid keys is refused without asking the store.
-func (f *api) openKey(r *http.Request, text string) (apikey.Key, error) {
-	from := limit.Network(r.RemoteAddr)
-	id, secret, err := apikey.Parse(text)
-	if err == nil && !f.keys.Knows(id) && f.badKeys.Exhausted(from) {
-		return apikey.Key{}, tooManyBadKeys
+// keyError returns the answer for an error of a key.
+func keyError(err error) error {
+	switch {
+	case errors.Is(err, keyring.ErrInvalid):
+		return badKey
+	case errors.Is(err, keyring.ErrTooMany):
+		return tooManyBadKeys
 	}
-	var k apikey.Key
-	if err == nil {
-		k, err = f.keys.Open(r.Context(), f.jobs, id, secret)
-		if err != nil && !errors.Is(err, keyring.ErrInvalid) {
-			return k, err
-		}
-	}
-	if err != nil {
-		if !f.badKeys.Allow(from) {
-			return k, tooManyBadKeys
-		}
-		return k, badKey
-	}
-	return k, nil
+	return err
 }
 
 // callerOf returns what a key allows for a request with a method.
@@ -260,12 +230,7 @@ func apiErrorOr(err error, otherwise apiError) error {
 // handleError answers a request with an error. An error of the server is logged in full; the client sees one line.
 func (f *api) handleError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
-	if f.statusOf(answer) >= http.StatusInternalServerError && r.Context().Err() == nil {
-		f.log.Error("request failed", "event", "request_failed", "request_id", web.ReplyOf(w).ID, "method", r.Method, "path", web.PathOf(r), "error_code", answer.code, "error", err.Error())
-	}
-	if web.ReplyOf(w).Status != 0 { // part of an answer was sent: close the connection, so that the client does not take it as complete
-		panic(http.ErrAbortHandler)
-	}
+	web.ReportError(w, r, f.log, f.statusOf(answer), err, "error_code", answer.code)
 	f.writeError(w, answer)
 }
 
@@ -285,27 +250,17 @@ func (f *api) writeError(w http.ResponseWriter, e apiError) {
 	if e.problems != nil {
 		body.Problems, body.Unlisted = e.problems.List, e.problems.Count-len(e.problems.List)
 	}
-	if e.after > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((e.after+time.Second-1)/time.Second)))
-	}
+	web.SetRetryAfter(w, e.after)
 	_ = web.WriteJSON(w, f.statusOf(e), map[string]any{"error": body}) // it always marshals
 }
 
 // notFound answers requests for unknown paths with 404, and for known paths with a wrong method with 405.
 func (f *api) notFound(w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := f.mux.Handler(other); pattern != "" && !slices.Contains([]string{"/", "/api/"}, pattern) {
-			allowed = append(allowed, method)
-		}
-	}
+	allowed := web.Methods(w, r, f.mux, http.MethodGet, http.MethodPost)
 	if len(allowed) == 0 {
 		f.writeError(w, noSuchPath)
 		return
 	}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	f.writeError(w, apiError{code: code.ValidationInvalidField, status: http.StatusMethodNotAllowed, line: "Use " + strings.Join(allowed, " or ") + " for this path."})
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/upload"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
@@ -99,10 +100,8 @@ func open(ctx context.Context, set settings, log *slog.Logger) (_ *app, err erro
 
 // openStore opens the store, and makes it write the events that the ledger, the dead letters and pages follow.
 func (a *app) openStore(ctx context.Context) (err error) {
-	if a.set.alone() {
-		if err := os.MkdirAll(filepath.Dir(a.set.Store), 0o700); err != nil {
-			return fmt.Errorf("DATABASE_URL: cannot create the folder of the store: %w", err)
-		}
+	if err := setting.MakeFolder(a.set.Store); err != nil {
+		return err
 	}
 	if a.jobs, err = anystore.Open(ctx, a.set.Store); err != nil {
 		return err
@@ -136,9 +135,12 @@ func (a *app) openTransfer(ctx context.Context) (err error) {
 	d := &a.set.Download
 	t.fetcher, err = fetch.New(fetch.Config{
 		Spool: t.spool, Proxies: t.proxies, Limits: fetch.Limits{Size: d.Bytes, Time: d.Time, MinSpeed: d.MinSpeed},
-		Hosts: fetch.HostLimits{Concurrency: d.Concurrency, Delay: d.Delay},
+		Hosts: fetch.HostLimits{Concurrency: d.Concurrency, Delay: d.Delay, ByHost: config.Hosts},
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("CONFIG: %w", err)
+	}
+	return nil
 }
 
 // network returns which addresses may be called.
@@ -157,13 +159,16 @@ func (a *app) openLedger() (err error) {
 	if err := os.MkdirAll(a.set.Data, 0o700); err != nil {
 		return fmt.Errorf("DATA_DIR: %w", err)
 	}
-	a.ledger, err = ledger.Open(filepath.Join(a.set.Data, "ledger.db"), ledger.Config{
-		Kind: Task{}.Kind(), Letter: deadletter.EventPublished, Retryable: func(name string) bool { return code.Of(name).Retryable },
-	})
+	a.ledger, err = openBook(filepath.Join(a.set.Data, "ledger.db"))
 	if err == nil {
 		a.closers = append(a.closers, a.ledger.Close)
 	}
 	return err
+}
+
+// openBook opens a ledger in a file.
+func openBook(file string) (*ledger.Ledger, error) {
+	return ledger.Open(file, ledger.Config{Kind: Task{}.Kind(), Letter: deadletter.EventPublished, Retryable: func(name string) bool { return code.Of(name).Retryable }})
 }
 
 func (a *app) openStream() (err error) {
@@ -266,17 +271,34 @@ func (a *app) followFeed(ctx context.Context) error {
 
 // sweep is a duty: it deletes what uploads and downloads that were cut off left behind, and groups that no manifest was stored for.
 func (a *app) sweep(ctx context.Context) error {
-	return errors.Join(a.sweepFiles(ctx, sharedSweepAge), a.sweepGroups(ctx))
+	return errors.Join(a.sweepUploads(ctx, sharedSweepAge), a.sweepSpool(ctx), a.sweepGroups(ctx))
 }
 
-// sweepFiles deletes unfinished uploads that began longer ago than age, and spool files whose resource needs them no longer.
-func (a *app) sweepFiles(ctx context.Context, age time.Duration) error {
-	uploads, err := a.transfer.uploader.Sweep(ctx, age)
+// sweepAtStart deletes what this process left when it was killed. Unfinished uploads may be of other processes, unless there are none.
+func (a *app) sweepAtStart(ctx context.Context) error {
+	err := a.sweepSpool(ctx)
+	if a.set.alone() {
+		err = errors.Join(err, a.sweepUploads(ctx, 0))
+	}
+	return err
+}
+
+// sweepUploads deletes unfinished uploads that began longer ago than age.
+func (a *app) sweepUploads(ctx context.Context, age time.Duration) error {
+	n, err := a.transfer.uploader.Sweep(ctx, age)
 	if err != nil {
 		err = fmt.Errorf("unfinished uploads: %w", err)
 	}
+	if n > 0 {
+		a.log.Info("swept unfinished uploads", "event", "swept", "uploads", n)
+	}
+	return err
+}
+
+// sweepSpool deletes spool files whose resource needs them no longer.
+func (a *app) sweepSpool(ctx context.Context) error {
 	var asking error
-	files, spoolErr := a.transfer.spool.Sweep(func(name string) bool {
+	n, err := a.transfer.spool.Sweep(func(name string) bool {
 		id, bad := holdfast.ParseID(name)
 		if bad != nil {
 			return false
@@ -288,10 +310,10 @@ func (a *app) sweepFiles(ctx context.Context, age time.Duration) error {
 		asking = errors.Join(asking, jobErr)
 		return jobErr != nil || !job.State.Terminal()
 	})
-	if uploads+files > 0 {
-		a.log.Info("swept", "event", "swept", "uploads", uploads, "spool_files", files)
+	if n > 0 {
+		a.log.Info("swept spool files", "event", "swept", "spool_files", n)
 	}
-	return errors.Join(err, spoolErr, asking)
+	return errors.Join(err, asking)
 }
 
 // sweepGroups cancels open groups without members: their manifest was never stored.

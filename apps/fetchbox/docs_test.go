@@ -4,8 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/holdfastdev/holdfast/apps/internal/setting"
 )
 
 // The table in the README has each setting once, with its default and meaning.
@@ -15,19 +13,10 @@ func TestTheReadmeListsEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range settingTable {
-		if line := lineOf(k); strings.Count(string(text), line) != 1 {
+		if line := k.Row(); strings.Count(string(text), line) != 1 {
 			t.Errorf("README.md must have this line once:\n%s", line)
 		}
 	}
-}
-
-// lineOf returns the line of a setting in the table of the README.
-func lineOf(k setting.Setting[settings]) string {
-	shown := k.Default
-	if shown != "" {
-		shown = "`" + shown + "`"
-	}
-	return "| `" + k.Name + "` | " + shown + " | " + k.Meaning + " |"
 }
 
 func TestEveryBadSettingIsNamed(t *testing.T) {

@@ -71,7 +71,7 @@ func (f *api) submit(w http.ResponseWriter, r *http.Request, c caller) error {
 
 // readManifest reads the body: JSON, or NDJSON with the defaults in the query.
 func (f *api) readManifest(w http.ResponseWriter, r *http.Request) (manifest.Manifest, *manifest.Problems, error) {
-	check := manifest.Checker{Handler: f.knownHandler, Proxy: f.knownPool}
+	check := f.checker()
 	body := &patientReader{from: r.Body, control: http.NewResponseController(w), until: time.Now().Add(intakeTotal)}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -90,6 +90,29 @@ func (f *api) readManifest(w http.ResponseWriter, r *http.Request) (manifest.Man
 		return manifest.ReadJSON(body, check)
 	}
 	return manifest.Manifest{}, nil, apiError{code: code.ValidationInvalidBody, status: http.StatusUnsupportedMediaType, line: "Send Content-Type: application/json with a manifest, or " + kindLines + " with one resource in each line."}
+}
+
+// checker returns what manifests are checked against.
+func (f *api) checker() manifest.Checker {
+	return manifest.Checker{Handler: f.knownHandler, Proxy: f.knownPool, Download: f.checkDownload}
+}
+
+// checkDownload refuses what no download could fetch: a private address, a header that FetchBox sets itself, a region without a proxy.
+func (a *app) checkDownload(r *manifest.Resource) *manifest.Problem {
+	err := a.transfer.fetcher.Check(requestOf(r))
+	if err == nil {
+		return nil
+	}
+	p := &manifest.Problem{Code: code.ValidationInvalidField, Message: err.Error()}
+	switch codeOf(err) {
+	case code.DownloadInvalidURL, code.DownloadAddressBlocked:
+		p.Field, p.Code = "url", code.ValidationInvalidURL
+	case code.DownloadUnknownPool:
+		p.Field, p.Code = "region", code.ValidationUnknownName
+	default:
+		p.Field = "headers"
+	}
+	return p
 }
 
 func (f *api) knownHandler(name string) error {

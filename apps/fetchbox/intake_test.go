@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +88,26 @@ func TestABadManifestIsRefusedWithEveryBadLine(t *testing.T) {
 		t.Errorf("the store was called %d times", n)
 	}
 	s.ask("POST", "/api/jobs", "<xml/>", "Content-Type", "text/xml").is(t, http.StatusUnsupportedMediaType, nil)
+}
+
+// What could never be downloaded is refused with the manifest, and every line of it is named.
+func TestAResourceThatNoDownloadCouldFetchIsRefusedWithTheManifest(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("pools:\n  eu:\n    - {url: \"http://proxy.example:3128\", region: de}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := idleScene(t, "CONFIG", config, "ALLOW_PRIVATE", "off")
+	var no refused
+	s.ask("POST", "/api/jobs", `{"proxy":"eu","resources":[{"url":"https://example.com/a"},{"url":"http://127.0.0.1/"},{"url":"http://[::ffff:10.0.0.1]/"},{"url":"https://example.com/","headers":{"If-None-Match":"x"}},
+		{"url":"https://example.com/","region":"fr"},{"url":"https://example.com/","etag":"x"},{"url":"https://example.com/","headers":{"Expect":"100-continue"}},{"url":"http://127.0.0.1/","key":".."}]}`).is(t, http.StatusUnprocessableEntity, &no)
+	var got []string
+	for _, p := range no.Error.Problems {
+		got = append(got, fmt.Sprint(p.Line, " ", p.Field))
+	}
+	slices.Sort(got)
+	if want := []string{"2 url", "3 url", "4 headers", "5 region", "6 etag", "7 headers", "8 key"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 // F1: authorization errors are never retried.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -45,17 +46,22 @@ func streamError(err error) error {
 	return apiError{code: code.StorageStreamError, after: retryAfter, cause: err}
 }
 
-// letters returns dead letters of an owner before a sequence number, the newest first, and the cursor of the next page, which is 0 on the last.
-func (a *app) letters(ctx context.Context, owner string, before uint64, limit int) (views []letterView, next uint64, err error) {
+// letters returns the dead letters that a filter selects before a sequence number, the newest first, and the cursor of the next page, which is 0 on the last.
+func (a *app) letters(ctx context.Context, filter replay.Filter, before uint64, limit int) (views []letterView, next uint64, err error) {
 	views = []letterView{}
-	for range 20 { // pages of the stream that are read for one page of an owner
+	if filter.To > 0 && (before == 0 || before > filter.To+1) {
+		before = filter.To + 1
+	}
+	for range 20 { // pages of the stream that are read for one page of an answer
 		page, err := a.stream.Newest(ctx, before, maxLimit)
 		if err != nil {
 			return nil, 0, streamError(err)
 		}
 		for _, letter := range page {
-			before = letter.Sequence
-			if owner != "" && letter.GetOwner() != owner {
+			if before = letter.Sequence; before < filter.From {
+				return views, 0, nil
+			}
+			if !filter.Matches(letter) {
 				continue
 			}
 			if views = append(views, letterViewOf(letter)); len(views) == limit {
@@ -69,7 +75,17 @@ func (a *app) letters(ctx context.Context, owner string, before uint64, limit in
 	return views, before, nil
 }
 
-// deadLetters answers GET /api/dead-letters.
+// filterOf reads the fields that select dead letters.
+func filterOf(form url.Values, owner string) (replay.Filter, error) {
+	f := replay.Filter{Code: form.Get("code"), Host: form.Get("host"), Owner: owner}
+	err := errors.Join(parseSequence(form.Get("seq"), &f), parseJob(form.Get("job"), &f), parseInstant("since", form.Get("since"), &f.Since))
+	if err != nil {
+		return f, apiError{code: code.ValidationInvalidField, line: err.Error()}
+	}
+	return f, nil
+}
+
+// deadLetters answers GET /api/dead-letters: those of the caller, or of them only those with a code, of a host or of a job.
 func (f *api) deadLetters(w http.ResponseWriter, r *http.Request, c caller) error {
 	limit, err := limitOf(r.URL.Query())
 	if err != nil {
@@ -81,7 +97,11 @@ func (f *api) deadLetters(w http.ResponseWriter, r *http.Request, c caller) erro
 			return apiError{code: code.ValidationInvalidField, line: "cursor is the next_cursor of the page before."}
 		}
 	}
-	views, next, err := f.letters(r.Context(), c.scope(), before, limit)
+	filter, err := filterOf(r.URL.Query(), c.scope())
+	if err != nil {
+		return err
+	}
+	views, next, err := f.letters(r.Context(), filter, before, limit)
 	if err != nil {
 		return err
 	}

@@ -9,20 +9,18 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/apps/internal/command"
 	"github.com/holdfastdev/holdfast/apps/internal/keyring"
+	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	command.Main(run)
 }
 
 var help = `fetchbox fetches resources through proxies into object storage.
@@ -41,26 +39,18 @@ var errUsage = errors.New("see 'fetchbox help'")
 
 // run executes the command line and returns the exit code: 0 for success, 1 for an error, 2 for a wrong command line or wrong settings.
 func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
-	err := command(ctx, args, env, stdout, stderr)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errUsage), errors.Is(err, keyring.ErrUsage):
-		fmt.Fprintf(stderr, "fetchbox: %v\n", err)
-		return 2
-	}
-	fmt.Fprintf(stderr, "fetchbox: %v\n", err)
-	return 1
+	return command.ExitCode("fetchbox", execute(ctx, args, env, stdout, stderr), stderr, errUsage, keyring.ErrUsage)
 }
 
-func command(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
 	verb := ""
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
 	}
 	switch verb {
 	case "help", "-h", "-help", "--help":
-		printHelp(stdout)
+		fmt.Fprint(stdout, help)
+		setting.PrintHelp(stdout, settingTable)
 		return nil
 	case "":
 	case "replay", "key":
@@ -75,7 +65,7 @@ func command(ctx context.Context, args []string, env func(string) string, stdout
 	if err != nil {
 		return fmt.Errorf("the settings are not valid:\n%w\n%w", err, errUsage)
 	}
-	log := newLog(stderr)
+	log := command.NewLog(stderr)
 	switch verb {
 	case "replay":
 		return replayCommand(ctx, &set, env, args, stdout)
@@ -87,27 +77,6 @@ func command(ctx context.Context, args []string, env func(string) string, stdout
 	return serve(ctx, set, stdout, log)
 }
 
-func printHelp(out io.Writer) {
-	fmt.Fprint(out, help, "\nEnvironment variables:\n")
-	for _, k := range settingTable {
-		fmt.Fprintf(out, "  %-24s %s", k.Name, k.Meaning)
-		if k.Default != "" {
-			fmt.Fprintf(out, " Default: %s.", k.Default)
-		}
-		fmt.Fprintln(out)
-	}
-}
-
-// newLog returns the log: text on a terminal, JSON otherwise.
-func newLog(to io.Writer) *slog.Logger {
-	if file, ok := to.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return slog.New(slog.NewTextHandler(to, nil))
-		}
-	}
-	return slog.New(slog.NewJSONHandler(to, nil))
-}
-
 // serve runs everything until ctx ends and then stops in order: nothing new is accepted, work in progress finishes, and everything is closed after the last write.
 func serve(ctx context.Context, set settings, out io.Writer, log *slog.Logger) (err error) {
 	a, err := open(ctx, set, log)
@@ -115,10 +84,8 @@ func serve(ctx context.Context, set settings, out io.Writer, log *slog.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	if set.alone() { // whatever is unfinished is of a process that was killed
-		if err := a.sweepFiles(ctx, 0); err != nil {
-			log.Warn("the files that a killed process left cannot be deleted, the sweep will do it", "event", "sweep_failed", "error", err.Error())
-		}
+	if err := a.sweepAtStart(ctx); err != nil {
+		log.Warn("the files that a killed process left cannot be deleted, the sweep will do it", "event", "sweep_failed", "error", err.Error())
 	}
 	worker, err := a.engine()
 	if err != nil {
@@ -156,7 +123,11 @@ func (a *app) localKey(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+	err = os.WriteFile(file+".new", []byte(text+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file) // a process that is killed leaves no empty key
+	}
+	if err != nil {
 		return "", fmt.Errorf("DATA_DIR: the API key cannot be written: %w", err)
 	}
 	return file, nil

@@ -47,15 +47,15 @@ func TestThePagesShowJobsResourcesAndDeadLetters(t *testing.T) {
 	p.See("#live", "Live")
 	p.See("#jobs", "weekly report")
 	p.See("#jobs", "DOWNLOAD_HTTP_")
-	p.See("#letters", "DOWNLOAD_HTTP_4XX")
+	p.See("#failures", "DOWNLOAD_HTTP_4XX")
 	p.See("#proxies", "direct")
 	p.See("#proxies", "its breaker is open")
 	p.Follow("#jobs .row:first-child a")
 	p.See("h1", "product images")
 	p.See("#resources", "/ok/5")
 	p.Follow("#resources tbody tr:last-child a")
-	p.See("dl", "DOWNLOAD_HTTP_4XX")
-	p.See("dl", "What to do")
+	p.See("#resource .banner", "DOWNLOAD_HTTP_4XX")
+	p.See("#resource .banner", "Read the status in the context")
 	for _, complaint := range p.Complaints() {
 		t.Error(complaint)
 	}
@@ -68,7 +68,7 @@ func TestThePageUpdatesByItself(t *testing.T) {
 	p.See("#jobs", "No jobs yet")
 	job := s.submits("/ok/a", "/status/404/b")
 	p.See("#jobs", "Job "+job.String()[:8])
-	p.See("#letters", "DOWNLOAD_HTTP_4XX")
+	p.See("#failures", "DOWNLOAD_HTTP_4XX")
 }
 
 // Everything that the pages do works without JavaScript.

@@ -23,26 +23,25 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
-	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-func init() { processtest.Main(main) }
-
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // patience is how long a test waits for something that must happen.
 const patience = 2 * time.Minute
 
-// An origin is a source of resources that the test controls. What a path answers is in the path: /ok/..., /status/503/..., /flaky/2/... (503 twice, then the content).
+// An origin is a source of resources that the test controls. What a path answers is in the path: /ok/..., /status/503/..., /flaky/2/... (503 twice, then the content),
+// /etag/... (304 for the ETag of its edition).
 type origin struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked map[string]int
-	down  bool
+	mu      sync.Mutex
+	asked   map[string]int
+	edition int // changes the content of all
+	down    bool
 }
 
 func newOrigin(t testing.TB) *origin {
@@ -56,7 +55,7 @@ func newOrigin(t testing.TB) *origin {
 func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	o.asked[r.URL.Path]++
-	n, down := o.asked[r.URL.Path], o.down
+	n, down, edition := o.asked[r.URL.Path], o.down, o.edition
 	o.mu.Unlock()
 	part := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -75,6 +74,15 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+	case part[0] == "etag":
+		tag := fmt.Sprintf(`"edition %d"`, edition)
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "edition %d\n", edition)
+		return
 	case part[0] == "slow":
 		text := contentOf(r.URL.Path)
 		w.Header().Set("Content-Length", fmt.Sprint(len(text)))

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/handler"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
@@ -76,7 +76,7 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "ADDR", Default: "127.0.0.1:4760", Meaning: "The address of the page and the API.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
 	{Name: "BUCKET", Meaning: "Where resources are stored: a folder, or s3://bucket/prefix. Default: objects in DATA_DIR.", Set: setting.Text(func(s *settings) *string { return &s.Bucket })},
-	{Name: "CONFIG", Meaning: "A YAML file with the proxy pools and the programs that are handlers.", Set: setting.Text(func(s *settings) *string { return &s.Config })},
+	{Name: "CONFIG", Meaning: "A YAML file with the proxy pools, limits of single hosts, and the programs that are handlers.", Set: setting.Text(func(s *settings) *string { return &s.Config })},
 	{Name: "SPOOL_DIR", Meaning: "Where downloads are kept until they are stored. Default: spool in DATA_DIR. No other process may use it.", Set: setting.Text(func(s *settings) *string { return &s.Spool })},
 	{Name: "SPOOL_BYTES", Default: "10737418240", Meaning: "Maximum size of all downloads that are kept, in bytes.", Set: setting.Bytes(func(s *settings) *int64 { return &s.SpoolBytes }, 1<<20, 1<<50)},
 	{Name: "NATS_URL", Meaning: "NATS servers with JetStream for dead letters, separated by commas. Default: a server in this process.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Nats })},
@@ -102,7 +102,7 @@ var settingTable = []setting.Setting[settings]{
 
 	{Name: "MAX_INTAKES", Default: "8", Meaning: "Maximum number of manifests that a process receives at once.", Set: setting.Number(func(s *settings) *int { return &s.Intakes }, 1, 1000)},
 	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", Set: setting.Choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setHosts},
+	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setting.Hosts(func(s *settings) *[]string { return &s.Hosts }, "fetchbox.example.com")},
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-For (the client's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
 }
 
@@ -136,10 +136,8 @@ func (s *settings) setDefaultPaths() error {
 	return nil
 }
 
-// alone reports whether this is the only process on its store: an SQLite file is not shared.
-func (s *settings) alone() bool {
-	return !strings.Contains(s.Store, "://") && !strings.Contains(s.Store, "=")
-}
+// alone reports whether this is the only process on its store.
+func (s *settings) alone() bool { return setting.IsFile(s.Store) }
 
 func setNatsAddr(s *settings, text string) error {
 	if text == "off" {
@@ -160,24 +158,11 @@ func setNetworks(s *settings, text string) error {
 	return nil
 }
 
-// hostName matches valid host names and IP addresses.
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
-
-func setHosts(s *settings, text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if !hostName.MatchString(name) {
-			return errors.New("use host names without ports, separated by commas, such as fetchbox.example.com")
-		}
-		s.Hosts = append(s.Hosts, name)
-	}
-	return nil
-}
-
 // A configFile is the content of CONFIG.
 type configFile struct {
-	Pools    map[string][]proxy.Member `yaml:"pools"`
-	Handlers map[string]program        `yaml:"handlers"`
+	Pools    map[string][]proxy.Member   `yaml:"pools"`
+	Hosts    map[string]fetch.HostManner `yaml:"hosts"`
+	Handlers map[string]program          `yaml:"handlers"`
 }
 
 // A program is a handler that runs a program.

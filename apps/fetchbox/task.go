@@ -40,15 +40,17 @@ func (Acceptance) Kind() string { return "fetch.accept" }
 
 // A Stored is the result of a task: the object.
 type Stored struct {
-	Key    string            `json:"key"`
-	Size   int64             `json:"size"`
-	SHA256 string            `json:"sha256"`
-	Type   string            `json:"type"`
-	URL    string            `json:"url"` // after redirects
-	Status int               `json:"status"`
-	Proxy  string            `json:"proxy"`
-	ETag   string            `json:"etag,omitempty"`
-	Meta   map[string]string `json:"meta,omitempty"` // what the handler found
+	Key    string `json:"key"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	Type   string `json:"type"`
+	URL    string `json:"url"` // after redirects
+	Status int    `json:"status"`
+	Proxy  string `json:"proxy"`
+	ETag   string `json:"etag,omitempty"`
+	// NotChanged: the source has no other content than the ETag of the request stands for. Nothing was stored; the object is the one of before.
+	NotChanged bool              `json:"not_changed,omitempty"`
+	Meta       map[string]string `json:"meta,omitempty"` // what the handler found
 }
 
 var plainOwner = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)

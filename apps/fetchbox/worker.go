@@ -12,8 +12,10 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/handler"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/manifest"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/upload"
+	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
@@ -56,18 +58,18 @@ func (a *app) download(ctx context.Context, job *engine.Job[Task], at *checkpoin
 		}
 		*at = checkpoint{Failures: job.Failures} // the file is gone, as after a move to another machine
 	}
-	r := &job.Args.Resource
-	header := http.Header{}
-	for name, value := range r.Headers {
-		header.Set(name, value)
-	}
-	want := fetch.Expect{SHA256: r.SHA256, Type: r.Type}
-	if r.Size != nil {
-		want.Size = *r.Size
-	}
-	request := fetch.Request{Name: name, URL: r.URL, Header: header, Expect: want, Pool: r.Proxy, Region: r.Region, Attempt: job.Number(), Owner: job.Owner}
+	request := requestOf(&job.Args.Resource)
+	request.Name, request.Attempt, request.Owner = name, job.Number(), job.Owner
 	if job.LastFailure != nil {
 		request.AvoidProxy = job.LastFailure.Context["proxy"]
+	}
+	if request.ETag != "" {
+		switch _, err := a.transfer.bucket.Stat(ctx, objectKey(job.Owner, job.Group, &job.Args.Resource, job.Args.Index)); {
+		case errors.Is(err, blob.ErrNotFound):
+			request.ETag = "" // the object that it stands for is gone: the resource is downloaded, whether it has changed or not
+		case err != nil:
+			return fetch.Result{}, failure.On(upload.Classify(ctx, err), dependencyStorage)
+		}
 	}
 	result, err := a.transfer.fetcher.Fetch(ctx, request)
 	if codeOf(err) == code.DownloadProxyExhausted && !a.set.Limits.CountNoProxy {
@@ -76,14 +78,31 @@ func (a *app) download(ctx context.Context, job *engine.Job[Task], at *checkpoin
 	if err != nil {
 		return result, failure.Blameless(err) // the storage is not to blame, and proxies have breakers of their own
 	}
+	if result.NotChanged {
+		return result, nil
+	}
 	a.metrics.observeDownload(result.File.Size)
 	*at = checkpoint{Downloaded: true, Failures: job.Failures, Proxy: result.Proxy}
 	return result, job.Checkpoint(ctx, *at)
 }
 
+// requestOf returns the request for a resource.
+func requestOf(r *manifest.Resource) fetch.Request {
+	header := http.Header{}
+	for name, value := range r.Headers {
+		header.Set(name, value)
+	}
+	return fetch.Request{URL: r.URL, Header: header, Expect: fetch.Expect{SHA256: r.SHA256, Type: r.Type, Size: r.Size}, Pool: r.Proxy, Region: r.Region, ETag: r.ETag}
+}
+
 // store shows the resource to its handler and puts it into the bucket.
 func (a *app) store(ctx context.Context, job *engine.Job[Task], result fetch.Result) error {
 	r := &job.Args.Resource
+	key := objectKey(job.Owner, job.Group, r, job.Args.Index)
+	if result.NotChanged {
+		job.Result(Stored{Key: key, URL: result.URL, Status: result.Status, Proxy: result.Proxy, ETag: result.ETag, NotChanged: true})
+		return nil
+	}
 	facts := func(err error) error {
 		return failure.With(failure.With(err, "proxy", result.Proxy), "attempt", strconv.Itoa(job.Number()))
 	}
@@ -97,14 +116,13 @@ func (a *app) store(ctx context.Context, job *engine.Job[Task], result fetch.Res
 	if found.Type == "" {
 		found.Type = result.Type
 	}
-	key := objectKey(job.Owner, job.Group, r, job.Args.Index)
 	meta := map[string]string{}
 	for _, part := range []map[string]string{r.Meta, found.Meta} {
 		for name, value := range part {
 			meta[name] = value
 		}
 	}
-	err := a.transfer.uploader.Put(ctx, upload.Object{Key: key, File: result.File, Type: found.Type, Meta: meta, Replace: r.Replace})
+	err := a.transfer.uploader.Put(ctx, upload.Object{Key: key, File: result.File, Type: found.Type, Meta: meta, Replace: r.Replace || r.ETag != ""})
 	if err != nil {
 		return failure.On(facts(err), dependencyStorage)
 	}
@@ -162,11 +180,6 @@ func (a *app) seal(ctx context.Context, job *engine.Job[Acceptance]) error {
 		return nil
 	}
 	return err
-}
-
-// probeStorage asks the object storage whether it answers, while its breaker is open.
-func (a *app) probeStorage(ctx context.Context) error {
-	return writable(ctx, a.transfer.bucket)
 }
 
 // spoolUsage says how full the spool is.

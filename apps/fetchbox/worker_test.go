@@ -171,6 +171,37 @@ func TestARetryStoresWhatFailed(t *testing.T) {
 	s.ask("POST", "/api/jobs/"+job.String()+"/retry", "").is(t, http.StatusConflict, nil)
 }
 
+// F3: a resource that did not change is neither downloaded nor stored again.
+func TestAResourceIsStoredAgainOnlyIfItHasChanged(t *testing.T) {
+	s := newScene(t)
+	fetched := func(etag string) Stored {
+		t.Helper()
+		job := s.submitsManifest(fmt.Sprintf(`{"resources": [{"url": "%s/etag/a", "key": "a.txt", "etag": %q}]}`, s.origin.URL, etag))
+		s.becomes(job, ledger.Complete)
+		return *s.resourcesOf(job)["/etag/a"].Result
+	}
+	first := fetched("")
+	if again := fetched(first.ETag); !again.NotChanged || again.Key != first.Key || again.ETag != first.ETag || again.Status != http.StatusNotModified {
+		t.Errorf("%+v", again)
+	}
+	s.origin.mu.Lock()
+	s.origin.edition = 1
+	s.origin.mu.Unlock()
+	second := fetched(first.ETag)
+	if second.NotChanged || second.ETag == first.ETag || s.object(second.Key) != "edition 1\n" {
+		t.Errorf("%+v", second)
+	}
+	if err := s.transfer.bucket.Delete(t.Context(), second.Key); err != nil {
+		t.Fatal(err)
+	}
+	if third := fetched(second.ETag); third.NotChanged || s.object(third.Key) != "edition 1\n" {
+		t.Errorf("the object was gone: %+v", third)
+	}
+	if n := s.origin.requests("/etag/a"); n != 4 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 func TestACancelledJobEnds(t *testing.T) {
 	s := newScene(t, "RETRY_BASE_DELAY_MS", "3600000")
 	job := s.submits("/status/503/a", "/status/503/b")

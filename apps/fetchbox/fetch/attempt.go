@@ -167,8 +167,8 @@ func (a *attempt) save(ctx context.Context, answer *http.Response, body io.Reade
 	switch want := a.request.Expect.Size; {
 	case size > a.limits.Size:
 		return a.failed(code.DownloadTooLarge, fmt.Errorf("it announces %d bytes, the limit is %d", size, a.limits.Size))
-	case want > 0 && size >= 0 && size != want:
-		return a.either(code.DownloadWrongSize, fmt.Errorf("it announces %d bytes, expected are %d", size, want))
+	case want != nil && size >= 0 && size != *want:
+		return a.either(code.DownloadWrongSize, fmt.Errorf("it announces %d bytes, expected are %d", size, *want))
 	}
 	w, err := a.fetcher.cfg.Spool.Create(a.request.Name, size)
 	if err != nil {
@@ -222,8 +222,8 @@ func (a *attempt) copy(ctx context.Context, w *spool.Writer, body io.Reader) (fi
 // verify compares what arrived with what was expected.
 func (a *attempt) verify(w *spool.Writer, announced string, first []byte, result *Result) error {
 	want := a.request.Expect
-	if want.Size > 0 && w.Size() != want.Size {
-		return a.either(code.DownloadWrongSize, fmt.Errorf("it has %d bytes, expected are %d", w.Size(), want.Size))
+	if want.Size != nil && w.Size() != *want.Size {
+		return a.either(code.DownloadWrongSize, fmt.Errorf("it has %d bytes, expected are %d", w.Size(), *want.Size))
 	}
 	if sum := w.SHA256(); want.SHA256 != "" && !strings.EqualFold(sum, want.SHA256) {
 		return a.either(code.DownloadWrongChecksum, fmt.Errorf("it has the SHA-256 %s, expected is %s", sum, strings.ToLower(want.SHA256)))

@@ -35,11 +35,18 @@ type Limits struct {
 	Redirects int           `json:"redirects,omitempty"` // most redirects; 10 when zero, none when negative
 }
 
-// HostLimits are the manners towards one host, for all downloads of this process.
+// HostLimits are the manners towards hosts, for all downloads of this process.
 type HostLimits struct {
-	Concurrency int           // downloads at once; 8 when zero
-	Delay       time.Duration // from the start of one download to that of the next; none when zero
-	Wait        time.Duration // how long a download waits for its turn before its job is sent back to the queue, at no cost; 5 s when zero
+	Concurrency int                   // downloads from one host at once; 8 when zero
+	Delay       time.Duration         // from the start of one download to that of the next from the same host; none when zero
+	Wait        time.Duration         // how long a download waits for its turn before its job is sent back to the queue, at no cost; 5 s when zero
+	ByHost      map[string]HostManner // for hosts that need other limits
+}
+
+// HostManner is what holds for one host instead of HostLimits. Zero fields are those of HostLimits.
+type HostManner struct {
+	Concurrency int           `yaml:"concurrency"`
+	Delay       time.Duration `yaml:"delay"`
 }
 
 // Config configures a Fetcher. Spool and Proxies are required.
@@ -60,10 +67,10 @@ const (
 	defaultWait        = 5 * time.Second
 )
 
-// Expect is what the sender of a request knows about the resource. Zero fields are not checked.
+// Expect is what the sender of a request knows about the resource. Empty fields are not checked.
 type Expect struct {
 	SHA256 string `json:"sha256,omitempty"` // in hexadecimal
-	Size   int64  `json:"size,omitempty"`
+	Size   *int64 `json:"size,omitempty"`
 	Type   string `json:"type,omitempty"` // a media type, such as image/png or image/*
 }
 
@@ -111,6 +118,11 @@ func New(cfg Config) (*Fetcher, error) {
 	}
 	if h := cfg.Hosts; h.Concurrency < 0 || h.Delay < 0 || h.Wait < 0 {
 		problems = append(problems, fmt.Errorf("Hosts is %+v: give positive values, or 0 for the defaults", h))
+	}
+	for name, m := range cfg.Hosts.ByHost {
+		if m.Concurrency < 0 || m.Delay < 0 || name != hostName(name) || name == "" {
+			problems = append(problems, fmt.Errorf("the host %.80q with %+v: give a name in lower case without port, and positive values", name, m))
+		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -200,8 +212,8 @@ func (f *Fetcher) check(r Request) (*url.URL, error) {
 	switch {
 	case r.Expect.SHA256 != "" && !hexSHA256.MatchString(r.Expect.SHA256):
 		return nil, invalid("the expected checksum is not a SHA-256: give 64 hexadecimal digits")
-	case r.Expect.Size < 0:
-		return nil, invalid("the expected size is %d: give a positive number", r.Expect.Size)
+	case r.Expect.Size != nil && *r.Expect.Size < 0:
+		return nil, invalid("the expected size is %d: give the number of bytes", *r.Expect.Size)
 	case !httpguts.ValidHeaderFieldValue(r.ETag) || !httpguts.ValidHeaderFieldValue(r.LastModified):
 		return nil, invalid("the ETag or Last-Modified has control characters: give it as the source sent it")
 	}

@@ -118,7 +118,7 @@ func TestRequestsThatCannotSucceedAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{fetch.Request{URL: "http://a.test/", Header: http.Header{"X-A": {"a\r\nB: c"}}}, code.ValidationInvalidField},
 		{fetch.Request{URL: "http://a.test/", Header: http.Header{"X A": {"a"}}}, code.ValidationInvalidField},
 		{fetch.Request{URL: "http://a.test/", Expect: fetch.Expect{SHA256: "x"}}, code.ValidationInvalidField},
-		{fetch.Request{URL: "http://a.test/", Expect: fetch.Expect{Size: -1}}, code.ValidationInvalidField},
+		{fetch.Request{URL: "http://a.test/", Expect: fetch.Expect{Size: new(int64(-1))}}, code.ValidationInvalidField},
 		{fetch.Request{URL: "http://a.test/", Expect: fetch.Expect{Type: "png"}}, code.ValidationInvalidField},
 		{fetch.Request{URL: "http://a.test/", ETag: "a\nb"}, code.ValidationInvalidField},
 		{fetch.Request{URL: "http://a.test/", Limits: fetch.Limits{Size: -1}}, code.ValidationInvalidField},

@@ -20,6 +20,7 @@ type hosts struct {
 }
 
 type host struct {
+	limits HostManner
 	active int
 	next   time.Time          // the earliest start of another download
 	turns  map[string][]*turn // of each owner, oldest first
@@ -41,7 +42,6 @@ func newHosts(limits HostLimits) *hosts { return &hosts{limits: limits, byName: 
 // acquire waits for the turn of a download. release must be called when it has ended. If the turn does not come within HostLimits.Wait, the error is a snooze: a worker
 // that waits cannot do other work meanwhile.
 func (h *hosts) acquire(ctx context.Context, name, owner string) (release func(), err error) {
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	mine := &turn{owner: owner, granted: make(chan struct{})}
 	h.mu.Lock()
 	to := h.find(name)
@@ -88,13 +88,17 @@ func (h *hosts) release(to *host) {
 func (h *hosts) pause(name string, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	to := h.find(strings.ToLower(strings.TrimSuffix(name, ".")))
+	to := h.find(name)
 	if until := time.Now().Add(d); until.After(to.next) {
 		to.next = until
 	}
 }
 
+// hostName returns the name of a host in the form in which names are compared.
+func hostName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
 func (h *hosts) find(name string) *host {
+	name = hostName(name)
 	if to := h.byName[name]; to != nil {
 		return to
 	}
@@ -105,14 +109,20 @@ func (h *hosts) find(name string) *host {
 			}
 		}
 	}
-	to := &host{turns: map[string][]*turn{}}
+	to := &host{turns: map[string][]*turn{}, limits: h.limits.ByHost[name]}
+	if to.limits.Concurrency == 0 {
+		to.limits.Concurrency = h.limits.Concurrency
+	}
+	if to.limits.Delay == 0 {
+		to.limits.Delay = h.limits.Delay
+	}
 	h.byName[name] = to
 	return to
 }
 
 // dispatch grants turns, as many as may begin now, and comes back when the next may. The caller holds the lock.
 func (h *hosts) dispatch(to *host) {
-	for to.active < h.limits.Concurrency && len(to.owners) > 0 {
+	for to.active < to.limits.Concurrency && len(to.owners) > 0 {
 		if wait := time.Until(to.next); wait > 0 {
 			if to.timer == nil {
 				to.timer = time.AfterFunc(wait, func() {
@@ -125,7 +135,7 @@ func (h *hosts) dispatch(to *host) {
 			return
 		}
 		to.active++
-		to.next = time.Now().Add(h.limits.Delay)
+		to.next = time.Now().Add(to.limits.Delay)
 		close(to.take().granted)
 	}
 }

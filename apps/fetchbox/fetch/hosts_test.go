@@ -56,6 +56,31 @@ func TestNoMoreDownloadsThanAllowedRunAtOnceFromOneHost(t *testing.T) {
 	})
 }
 
+func TestAHostMayHaveItsOwnLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts(HostLimits{Concurrency: 10, Wait: time.Hour, ByHost: map[string]HostManner{"slow.example": {Concurrency: 1, Delay: 3 * time.Second}}})
+		for host, want := range map[string]time.Duration{"Slow.example.": 13 * time.Second, "other.example": time.Second} {
+			began := time.Now()
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					release, err := h.acquire(t.Context(), host, "ada")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Second)
+					release()
+				})
+			}
+			all.Wait()
+			if took := time.Since(began); took != want {
+				t.Errorf("%s: %v, want %v", host, took, want)
+			}
+		}
+	})
+}
+
 func TestDownloadsFromOneHostBeginOneDelayApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts(HostLimits{Concurrency: 10, Delay: 2 * time.Second, Wait: time.Hour})

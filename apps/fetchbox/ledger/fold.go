@@ -67,9 +67,16 @@ func (p *page) add(e *store.Event) error {
 			return err
 		}
 	}
+	before := m
 	s.count(m, -1)
 	changed := p.ledger.cfg.next(s, &m, e)
+	if m.State != holdfast.Failed {
+		m.Code = ""
+	}
 	s.count(m, 1)
+	if err := p.countFailure(s.Owner, before.Code, m.Code); err != nil {
+		return err
+	}
 	if !changed {
 		return nil
 	}
@@ -80,6 +87,22 @@ func (p *page) add(e *store.Event) error {
 		return err
 	}
 	return members.Put(key, text)
+}
+
+// countFailure counts a resource of an owner whose failure had one code and now has another; an empty code is no failure.
+func (p *page) countFailure(owner, before, now string) error {
+	if before == now {
+		return nil
+	}
+	for code, n := range map[string]int{before: -1, now: 1} {
+		if code == "" {
+			continue
+		}
+		if err := addFailures(p.tx, owner, code, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // next changes a resource by an event, and the job's last error. It reports whether the event changes anything.
@@ -96,7 +119,7 @@ func (c *Config) next(s *JobSnapshot, m *member, e *store.Event) bool {
 	case store.EventComplete:
 		m.State = holdfast.Complete
 	case store.EventFailed:
-		m.State, m.Never, m.Letter = holdfast.Failed, !c.Retryable(e.Code), 0
+		m.State, m.Never, m.Code, m.Letter = holdfast.Failed, !c.Retryable(e.Code), e.Code, 0
 		s.fail(e)
 	case store.EventCancelled:
 		m.State = holdfast.Cancelled
@@ -137,6 +160,12 @@ func (s *JobSnapshot) count(m member, n int) {
 		s.ResourcesFailed += n
 		if m.Never {
 			s.NeverRetried += n
+		}
+		if s.Failures == nil {
+			s.Failures = map[string]int{}
+		}
+		if s.Failures[m.Code] += n; s.Failures[m.Code] == 0 {
+			delete(s.Failures, m.Code)
 		}
 	case holdfast.Cancelled:
 		s.ResourcesCancelled += n

@@ -57,6 +57,8 @@ type JobSnapshot struct {
 	NeverRetried       int          `json:"resources_never_retried"` // of those that failed, with a code that is never retried
 	Retries            int          `json:"retries"`
 	LastError          *FailureInfo `json:"last_error"`
+	// Failures is how many resources are failed, by the code of the failure.
+	Failures map[string]int `json:"failures,omitempty"`
 	// DeadLetter is the sequence number of the job's last dead letter in the stream of dead letters; 0 while none of its resources is failed.
 	DeadLetter uint64    `json:"dead_letter,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
@@ -68,6 +70,7 @@ type JobSnapshot struct {
 type member struct {
 	State  holdfast.State `json:"s"`
 	Never  bool           `json:"n,omitempty"` // failed with a code that is never retried
+	Code   string         `json:"c,omitempty"` // of its present failure
 	Letter uint64         `json:"l,omitempty"` // of its present failure
 }
 
@@ -76,8 +79,13 @@ var (
 	bucketJobs    = []byte("jobs")
 	bucketMembers = []byte("members")
 	bucketOwners  = []byte("owners") // keys are owner, a zero byte, and the id of a job
+	bucketCodes   = []byte("codes")  // how many resources are failed: keys are owner, a zero byte, and the code
 	keyAfter      = []byte("after")
+	keyFormat     = []byte("format")
 )
+
+// format is the version of what the buckets contain. A ledger of another version is cleared when it is opened, so that it is built again from the feed.
+const format = "2"
 
 const (
 	openTimeout = 5 * time.Second
@@ -107,26 +115,37 @@ func Open(file string, cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("the ledger cannot be opened: %w; it can be deleted: it is built again from the store", err)
 	}
 	l := &Ledger{db: db, cfg: cfg}
-	if err := db.Update(createBuckets); err != nil {
+	if err := db.Update(prepare); err != nil {
 		return nil, errors.Join(fmt.Errorf("the ledger cannot be written: %w", err), db.Close())
 	}
 	return l, nil
 }
 
-var buckets = [][]byte{bucketMeta, bucketJobs, bucketMembers, bucketOwners}
+var buckets = [][]byte{bucketMeta, bucketJobs, bucketMembers, bucketOwners, bucketCodes}
+
+// prepare creates what is missing, and clears a ledger of another format.
+func prepare(tx *bbolt.Tx) error {
+	if meta := tx.Bucket(bucketMeta); meta != nil && string(meta.Get(keyFormat)) == format {
+		return nil
+	}
+	return recreate(tx)
+}
+
+func recreate(tx *bbolt.Tx) error {
+	for _, name := range buckets {
+		if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+			return err
+		}
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(bucketMeta).Put(keyFormat, []byte(format))
+}
 
 // ownerKey is the key of a job in the index by owner.
 func ownerKey(owner string, job holdfast.ID) []byte {
 	return append(append([]byte(owner), 0), job[:]...)
-}
-
-func createBuckets(tx *bbolt.Tx) error {
-	for _, name := range buckets {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close closes the file.
@@ -173,16 +192,7 @@ func (l *Ledger) After() (after int64, err error) {
 }
 
 // Clear deletes everything, so that the next step builds the ledger again.
-func (l *Ledger) Clear() error {
-	return l.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range buckets {
-			if err := tx.DeleteBucket(name); err != nil {
-				return err
-			}
-		}
-		return createBuckets(tx)
-	})
-}
+func (l *Ledger) Clear() error { return l.db.Update(recreate) }
 
 // Job returns the snapshot of a job; false: the ledger has none.
 func (l *Ledger) Job(id holdfast.ID) (snapshot JobSnapshot, found bool, err error) {
@@ -209,6 +219,36 @@ func (l *Ledger) DeadLetter(job, resource holdfast.ID) (seq uint64, err error) {
 		return err
 	})
 	return seq, err
+}
+
+// Failures returns how many resources of an owner are failed, by code. An empty owner selects the resources of all.
+func (l *Ledger) Failures(owner string) (count map[string]int, err error) {
+	count = map[string]int{}
+	var prefix []byte
+	if owner != "" {
+		prefix = append([]byte(owner), 0)
+	}
+	err = l.db.View(func(tx *bbolt.Tx) error {
+		cursor := tx.Bucket(bucketCodes).Cursor()
+		for key, n := cursor.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix); key, n = cursor.Next() {
+			_, code, _ := bytes.Cut(key, []byte{0})
+			count[string(code)] += int(binary.BigEndian.Uint64(n))
+		}
+		return nil
+	})
+	return count, err
+}
+
+// addFailures changes how many resources of an owner are failed with a code.
+func addFailures(tx *bbolt.Tx, owner, code string, n int) error {
+	bucket, key := tx.Bucket(bucketCodes), append(append([]byte(owner), 0), code...)
+	if text := bucket.Get(key); len(text) == 8 {
+		n += int(binary.BigEndian.Uint64(text))
+	}
+	if n <= 0 {
+		return bucket.Delete(key)
+	}
+	return bucket.Put(key, binary.BigEndian.AppendUint64(nil, uint64(n)))
 }
 
 // Jobs returns up to limit snapshots, the newest first, of jobs before the given one; with a zero id, the newest of all. An empty owner selects the jobs of all.
@@ -288,6 +328,11 @@ func forget(tx *bbolt.Tx, s JobSnapshot) error {
 	}
 	for _, key := range members {
 		if err := tx.Bucket(bucketMembers).Delete(key); err != nil {
+			return err
+		}
+	}
+	for code, n := range s.Failures {
+		if err := addFailures(tx, s.Owner, code, -n); err != nil {
 			return err
 		}
 	}

@@ -174,6 +174,39 @@ func TestAFailureIsInTheSnapshotWithItsDeadLetter(t *testing.T) {
 	}
 }
 
+// What fails now is counted by code, for each job and for each owner, until it is retried.
+func TestFailuresAreCountedByCode(t *testing.T) {
+	f, l := &feed{}, open(t)
+	a, b, other := f.job("acme", 3), f.job("acme", 1), f.job("eve", 1)
+	for _, m := range []int{0, 1} {
+		a.happens(m, store.EventFailed, "DOWNLOAD_TIMEOUT")
+	}
+	a.happens(2, store.EventFailed, "HANDLER_REFUSED")
+	b.happens(0, store.EventFailed, "DOWNLOAD_TIMEOUT")
+	other.happens(0, store.EventFailed, "DOWNLOAD_TIMEOUT")
+	a.happens(0, "redrive")
+	a.happens(1, "redrive")
+	a.happens(1, store.EventFailed, "UPLOAD_CONFLICT")
+	read(t, l, f)
+	if diff := cmp.Diff(map[string]int{"HANDLER_REFUSED": 1, "UPLOAD_CONFLICT": 1}, snapshot(t, l, a).Failures); diff != "" {
+		t.Errorf("of the job:\n%s", diff)
+	}
+	for owner, want := range map[string]map[string]int{
+		"acme": {"DOWNLOAD_TIMEOUT": 1, "HANDLER_REFUSED": 1, "UPLOAD_CONFLICT": 1}, "eve": {"DOWNLOAD_TIMEOUT": 1}, "ev": {},
+		"": {"DOWNLOAD_TIMEOUT": 2, "HANDLER_REFUSED": 1, "UPLOAD_CONFLICT": 1},
+	} {
+		if got, err := l.Failures(owner); err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%q: %v %v, want %v", owner, got, err, want)
+		}
+	}
+	if n, err := l.Forget(begin.Add(time.Hour)); n != 2 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if got, err := l.Failures(""); err != nil || cmp.Diff(map[string]int{"HANDLER_REFUSED": 1, "UPLOAD_CONFLICT": 1}, got) != "" {
+		t.Errorf("after two jobs were forgotten: %v %v", got, err)
+	}
+}
+
 // F6: a ledger that was lost is built again from the feed and equals the old one, whatever pages it was read in.
 func TestARebuiltLedgerEqualsTheOld(t *testing.T) {
 	f, l := &feed{}, open(t)

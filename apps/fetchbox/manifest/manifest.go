@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"mime"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -47,6 +46,7 @@ type Resource struct {
 	Handler string            `json:"handler,omitempty"` // inspects the content between download and upload
 	Meta    map[string]string `json:"meta,omitempty"`    // for the handler; stored with the object
 	Replace bool              `json:"replace,omitempty"` // an object with this key and another content is replaced
+	ETag    string            `json:"etag,omitempty"`    // of the object that is there: it is replaced, and only if the source has another content by now
 }
 
 // Defaults are the fields of a manifest that hold for all its resources.
@@ -75,10 +75,11 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// A Checker knows which handlers and proxy pools exist. Nil accepts every name.
+// A Checker knows which handlers and proxy pools exist, and what can be downloaded. Nil accepts everything.
 type Checker struct {
-	Handler func(name string) error
-	Proxy   func(name string) error
+	Handler  func(name string) error
+	Proxy    func(name string) error
+	Download func(r *Resource) *Problem // nil: the download may succeed. It is asked about resources without other problems
 }
 
 // Problems collects problems. Those beyond MaxProblems are only counted.
@@ -107,6 +108,7 @@ type collector struct {
 	check    Checker
 	problems *Problems
 	keys     map[string]int // the line of each key
+	lines    []int          // of the resources; 0: it has a problem
 	refused  map[string]error
 	over     bool // there are too many resources, which was reported
 }
@@ -124,6 +126,7 @@ func (c *collector) add(line int, r Resource) {
 		c.over = true
 		return
 	}
+	before := c.problems.Count
 	c.checkURL(line, r.URL)
 	c.checkKey(line, r.Key)
 	c.checkContent(line, &r)
@@ -131,6 +134,10 @@ func (c *collector) add(line int, r Resource) {
 	c.checkMeta(line, r.Meta)
 	c.checkNames(line, r.Proxy, r.Region, r.Handler)
 	c.to.Resources = append(c.to.Resources, r)
+	if c.problems.Count > before {
+		line = 0
+	}
+	c.lines = append(c.lines, line)
 }
 
 func (c *collector) checkURL(line int, text string) {
@@ -185,21 +192,22 @@ func (c *collector) checkContent(line int, r *Resource) {
 			c.problems.add(line, "type", code.ValidationInvalidField, "type must be a media type such as image/png or image/*")
 		}
 	}
+	switch {
+	case r.ETag == "":
+	case r.Key == "":
+		c.problems.add(line, "etag", code.ValidationInvalidField, "etag is that of an object which is there: give its key, too")
+	case len(r.ETag) > maxMeta || !headerValue.MatchString(r.ETag):
+		c.problems.add(line, "etag", code.ValidationInvalidField, "etag must be as the source sent it, with at most %d bytes", maxMeta)
+	}
 }
-
-// reserved are headers that FetchBox itself sets.
-var reserved = map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true, "Te": true, "Trailer": true, "Accept-Encoding": true, "Range": true, "Proxy-Authorization": true, "Proxy-Connection": true}
 
 func (c *collector) checkHeaders(line int, headers map[string]string) {
 	if len(headers) > maxHeaders {
 		c.problems.add(line, "headers", code.ValidationInvalidField, "%d headers: the limit is %d", len(headers), maxHeaders)
 	}
 	for name, value := range headers {
-		switch {
-		case !headerName.MatchString(name) || !headerValue.MatchString(value) || len(name)+len(value) > maxHeader:
+		if !headerName.MatchString(name) || !headerValue.MatchString(value) || len(name)+len(value) > maxHeader {
 			c.problems.add(line, "headers", code.ValidationInvalidField, "the header %.80q is not valid", name)
-		case reserved[http.CanonicalHeaderKey(name)]:
-			c.problems.add(line, "headers", code.ValidationInvalidField, "the header %s is set by FetchBox: leave it out", name)
 		}
 	}
 }
@@ -280,6 +288,12 @@ func (c *collector) finish() {
 		}
 		if r.Meta == nil {
 			r.Meta = d.Meta
+		}
+		if c.check.Download == nil || c.lines[i] == 0 {
+			continue
+		}
+		if p := c.check.Download(r); p != nil {
+			c.problems.add(c.lines[i], p.Field, p.Code, "%s", p.Message)
 		}
 	}
 }

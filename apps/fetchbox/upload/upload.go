@@ -46,7 +46,7 @@ func (u *Uploader) Put(ctx context.Context, o Object) error {
 	defer func() { _ = file.Close() }()
 	_, err = u.store.PutFile(ctx, o.Key, blob.Content{From: file, Size: o.File.Size, SHA256: o.File.SHA256, CRC32C: o.File.CRC32C, Type: o.Type, Meta: o.Meta, Replace: o.Replace})
 	if err != nil && !damaged(err, file, o.File) {
-		return classify(ctx, err)
+		return Classify(ctx, err)
 	}
 	if err != nil {
 		return failure.WithCode(fmt.Errorf("the spool file changed: %w", err), code.StorageSpoolLost)
@@ -90,7 +90,8 @@ var classes = []struct {
 	{blob.ErrRefused, code.UploadRefused},
 }
 
-func classify(ctx context.Context, err error) error {
+// Classify gives an error of the store its code of UPLOAD_.
+func Classify(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err() // the worker stops or the job was cancelled: the engine knows which
 	}
@@ -108,7 +109,7 @@ func classify(ctx context.Context, err error) error {
 func (u *Uploader) Sweep(ctx context.Context, age time.Duration) (int, error) {
 	n, err := u.store.Sweep(ctx, age)
 	if err != nil {
-		err = classify(ctx, err)
+		err = Classify(ctx, err)
 	}
 	return n, err
 }

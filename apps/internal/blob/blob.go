@@ -74,3 +74,12 @@ func Open(ctx context.Context, place string) (Store, error) {
 	}
 	return openFolder(place)
 }
+
+// Probe writes a small file and deletes it. An error means that the store cannot be written. The key should be one that a sweep of the application deletes if this
+// call cannot.
+func Probe(ctx context.Context, to Store, key string) error {
+	if _, err := to.Put(ctx, key, strings.NewReader("ready?")); err != nil {
+		return err
+	}
+	return to.Delete(ctx, key)
+}

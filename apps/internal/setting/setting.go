@@ -4,9 +4,11 @@ package setting
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -42,6 +44,27 @@ func Read[S any](table []Setting[S], env func(string) string) (s S, err error) {
 	return s, errors.Join(problems...)
 }
 
+// PrintHelp lists the settings of a table.
+func PrintHelp[S any](to io.Writer, table []Setting[S]) {
+	fmt.Fprint(to, "\nEnvironment variables:\n")
+	for _, k := range table {
+		fmt.Fprintf(to, "  %-24s %s", k.Name, k.Meaning)
+		if k.Default != "" {
+			fmt.Fprintf(to, " Default: %s.", k.Default)
+		}
+		fmt.Fprintln(to)
+	}
+}
+
+// Row returns the row of the setting in the table of a README.
+func (k *Setting[S]) Row() string {
+	shown := k.Default
+	if shown != "" {
+		shown = "`" + shown + "`"
+	}
+	return "| `" + k.Name + "` | " + shown + " | " + k.Meaning + " |"
+}
+
 // shown returns a value for an error message: without a password, and at most 80 bytes long.
 func (k *Setting[S]) shown(text string) string {
 	if k.Secret {
@@ -68,6 +91,22 @@ func DataDir(application string) (string, error) {
 	return "", errors.New("DATA_DIR: this user has no data directory: set DATA_DIR to a folder for the files")
 }
 
+// IsFile reports whether a store is an SQLite file of this machine, which one process uses, and not a database server.
+func IsFile(store string) bool {
+	return !strings.Contains(store, "://") && !strings.Contains(store, "=")
+}
+
+// MakeFolder creates the folder of a store that is a file.
+func MakeFolder(store string) error {
+	if !IsFile(store) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
+		return fmt.Errorf("DATABASE_URL: cannot create the folder of the store: %w", err)
+	}
+	return nil
+}
+
 // Ignored is for a setting that something else reads.
 func Ignored[S any](*S, string) error { return nil }
 
@@ -84,6 +123,23 @@ func Address[S any](of func(*S) *string) func(*S, string) error {
 			return errors.New("use host:port, such as 127.0.0.1:4750")
 		}
 		*of(s) = text
+		return nil
+	}
+}
+
+// hostName matches valid host names and IP addresses.
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
+
+// Hosts takes host names without ports, separated by commas. example is for the error.
+func Hosts[S any](of func(*S) *[]string, example string) func(*S, string) error {
+	return func(s *S, text string) error {
+		for name := range strings.SplitSeq(text, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if !hostName.MatchString(name) {
+				return errors.New("use host names without ports, separated by commas, such as " + example)
+			}
+			*of(s) = append(*of(s), name)
+		}
 		return nil
 	}
 }

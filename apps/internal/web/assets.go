@@ -3,7 +3,9 @@ package web
 import (
 	"bytes"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -13,7 +15,12 @@ import (
 // assetTypes are the files that are served. Others, such as templates, are not.
 var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// Assets are the style sheets, scripts and images of a page. The version is a hash of all files of the folder.
+// base is the files that the pages of all applications share: base.css, and theme.js, which chooses the theme.
+//
+//go:embed base
+var base embed.FS
+
+// Assets are the style sheets, scripts and images of a page, with those that all pages share. The version is a hash of all files.
 type Assets struct {
 	version string
 	files   map[string][]byte
@@ -23,23 +30,35 @@ type Assets struct {
 // NewAssets reads a folder of files that are embedded in the program. missing answers requests for other files.
 func NewAssets(from fs.FS, folder string, missing http.HandlerFunc) *Assets {
 	s := &Assets{files: map[string][]byte{}, missing: missing}
-	entries, err := fs.ReadDir(from, folder)
 	sum := sha256.New()
+	for _, place := range []struct {
+		files  fs.FS
+		folder string
+	}{{base, "base"}, {from, folder}} {
+		if err := s.read(place.files, place.folder, sum); err != nil {
+			panic(err) // the files are embedded in the program
+		}
+	}
+	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
+	return s
+}
+
+func (s *Assets) read(from fs.FS, folder string, sum io.Writer) error {
+	entries, err := fs.ReadDir(from, folder)
+	if err != nil {
+		return err
+	}
 	for _, entry := range entries {
-		text, failed := fs.ReadFile(from, path.Join(folder, entry.Name()))
-		if err = failed; err != nil {
-			break
+		text, err := fs.ReadFile(from, path.Join(folder, entry.Name()))
+		if err != nil {
+			return err
 		}
 		_, _ = sum.Write(text) // Write of a hash never fails
 		if assetTypes[path.Ext(entry.Name())] != "" {
 			s.files[entry.Name()] = text
 		}
 	}
-	if err != nil {
-		panic(err) // the files are embedded in the program
-	}
-	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
-	return s
+	return nil
 }
 
 // Path returns the folder of the assets for pages.

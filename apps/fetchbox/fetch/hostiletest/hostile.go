@@ -51,9 +51,9 @@ func behaving() []Source {
 		{Name: "sized", Answer: Says(Sized("Content-Type: image/png\r\n", PNG)), Expect: PNGExpected, Body: PNG},
 		{Name: "chunked", Answer: Says(OK("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n")), Body: "hello"},
 		{Name: "to the end of the connection", Answer: Says(OK("", "hello")), Body: "hello"},
-		{Name: "empty", Answer: Says(Sized("", "")), Body: ""},
+		{Name: "empty", Answer: Says(Sized("", "")), Expect: fetch.Expect{Size: new(int64(0))}, Body: ""},
 		{Name: "gzip that was not asked for", Answer: Says(Sized("Content-Encoding: gzip\r\n", compressed("hello"))), Body: "hello"},
-		{Name: "everything as expected", Answer: Says(Sized("Content-Type: image/png\r\n", PNG)), Expect: fetch.Expect{Type: "image/*", Size: int64(len(PNG)), SHA256: strings.ToUpper(Sum(PNG))}, Body: PNG},
+		{Name: "everything as expected", Answer: Says(Sized("Content-Type: image/png\r\n", PNG)), Expect: fetch.Expect{Type: "image/*", Size: new(int64(len(PNG))), SHA256: strings.ToUpper(Sum(PNG))}, Body: PNG},
 		{Name: "one image announced as another", Answer: Says(Sized("Content-Type: image/jpeg\r\n", PNG)), Expect: PNGExpected, Body: PNG},
 		{Name: "no type", Answer: Says(Sized("", PNG)), Expect: PNGExpected, Body: PNG},
 	}
@@ -117,8 +117,9 @@ func somethingElse() []Source {
 		{Name: "an error page announced as JSON", Answer: Says(Sized("Content-Type: application/json\r\n", Page)), Code: code.DownloadWrongType},
 		{Name: "nothing, announced as an image", Answer: Says(Sized("Content-Type: image/png\r\n", "")), Code: code.DownloadWrongType},
 		{Name: "other bytes", Answer: Says(Sized("", "hello")), Expect: fetch.Expect{SHA256: Sum("other")}, Code: code.DownloadWrongChecksum},
-		{Name: "another size, announced", Answer: Says(Sized("", "hello")), Expect: fetch.Expect{Size: 6}, Code: code.DownloadWrongSize},
-		{Name: "another size, not announced", Answer: Says(OK("", "hello")), Expect: fetch.Expect{Size: 6}, Code: code.DownloadWrongSize},
+		{Name: "another size, announced", Answer: Says(Sized("", "hello")), Expect: fetch.Expect{Size: new(int64(6))}, Code: code.DownloadWrongSize},
+		{Name: "something instead of nothing", Answer: Says(OK("", "hello")), Expect: fetch.Expect{Size: new(int64(0))}, Code: code.DownloadWrongSize},
+		{Name: "another size, not announced", Answer: Says(OK("", "hello")), Expect: fetch.Expect{Size: new(int64(6))}, Code: code.DownloadWrongSize},
 		{Name: "not HTTP", Answer: Says("220 mail.example ESMTP\r\n"), Code: code.DownloadBadResponse},
 		{Name: "a header of 4 MiB", Answer: Says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 4<<20) + "\r\n\r\n"), Code: code.DownloadBadResponse},
 	}

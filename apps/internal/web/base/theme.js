@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a chosen theme never flashes. Everything else is in queue.js.
+// Runs before the first paint, so that a chosen theme never flashes. The rest of the script of a page runs after it.
 (() => {
   const root = document.documentElement;
   root.classList.add("js");

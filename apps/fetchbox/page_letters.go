@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
+)
+
+// lettersData is the data of the page of dead letters.
+type lettersData struct {
+	Form     url.Values
+	Codes    []string
+	Failures []failureRow
+	Preview  *replay.Preview
+	Letters  []letterRow
+	Next     string // the query of the next page
+	Replays  []replay.Progress
+}
+
+// A letterRow is a dead letter with what has become of its resource.
+type letterRow struct {
+	letterView
+	Now string // the state of the resource; empty: it was deleted
+	Old bool   // the resource has been retried since
+}
+
+func (p *pages) lettersPage(w http.ResponseWriter, r *http.Request, c caller) error {
+	return p.showLetters(w, r, c, lettersData{Form: r.URL.Query()})
+}
+
+// showLetters shows the form of replays, and the dead letters that its fields select.
+func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c caller, data lettersData) error {
+	filter, err := filterOf(data.Form, c.scope())
+	if err != nil {
+		return err
+	}
+	before, _ := strconv.ParseUint(r.URL.Query().Get("cursor"), 10, 64) // anything else begins at the newest
+	letters, next, err := p.letters(r.Context(), filter, before, pageResources)
+	if err != nil {
+		return err
+	}
+	for _, l := range letters {
+		row, err := p.letterRow(r.Context(), l)
+		if err != nil {
+			return err
+		}
+		data.Letters = append(data.Letters, row)
+	}
+	if next > 1 {
+		query := url.Values{"cursor": {strconv.FormatUint(next, 10)}}
+		for _, name := range []string{"code", "host", "job", "seq", "since"} {
+			if text := data.Form.Get(name); text != "" {
+				query.Set(name, text)
+			}
+		}
+		data.Next = query.Encode()
+	}
+	failures, err := p.ledger.Failures(c.scope())
+	if err != nil {
+		return ledgerError(err)
+	}
+	data.Failures = failureRows(failures)
+	for _, known := range code.All() {
+		if stage := code.Stage(known.Name); stage != "VALIDATION_" && stage != "AUTH_" {
+			data.Codes = append(data.Codes, known.Name)
+		}
+	}
+	if data.Replays, err = p.recentReplays(r.Context(), c.scope()); err != nil {
+		return err
+	}
+	return p.render(w, r, http.StatusOK, "letters.html", view{Title: "Dead letters – FetchBox", Nav: "letters", Data: data})
+}
+
+func (p *pages) letterRow(ctx context.Context, l letterView) (letterRow, error) {
+	row := letterRow{letterView: l}
+	id, err := holdfast.ParseID(l.Resource)
+	if err != nil {
+		return row, nil
+	}
+	job, err := p.jobs.Job(ctx, id)
+	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
+		return row, nil
+	}
+	row.Now, row.Old = string(job.State), job.Generation != int(l.Generation)
+	return row, err
+}
+
+func (p *pages) recentReplays(ctx context.Context, owner string) ([]replay.Progress, error) {
+	list, err := p.ownReplays(ctx, owner)
+	return list[:min(5, len(list))], err
+}
+
+// replayForm starts a replay, or shows what it would do.
+func (p *pages) replayForm(w http.ResponseWriter, r *http.Request, c caller) error {
+	if err := p.parse(w, r); err != nil {
+		return err
+	}
+	form := r.PostForm
+	filter, err := filterOf(form, c.scope())
+	if err != nil {
+		return err
+	}
+	spec := replay.Spec{Actor: c.name, Reason: form.Get("reason"), Filter: filter}
+	if text := form.Get("canary"); text != "" {
+		if spec.Canary, err = strconv.Atoi(text); err != nil {
+			return apiError{code: code.ValidationInvalidField, line: "First only: give a whole number of resources."}
+		}
+	}
+	if text := form.Get("rate"); text != "" {
+		if spec.PerSecond, err = strconv.ParseFloat(text, 64); err != nil {
+			return apiError{code: code.ValidationInvalidField, line: "Per second: give a number."}
+		}
+	}
+	if form.Get("do") == "preview" {
+		preview, err := p.replays.Preview(r.Context(), spec)
+		if err != nil {
+			return replayError(err)
+		}
+		return p.showLetters(w, r, c, lettersData{Form: form, Preview: &preview})
+	}
+	if _, err := p.replays.Start(r.Context(), spec); err != nil {
+		return replayError(err)
+	}
+	return p.back(w, r, "/dead-letters?said=replayed", nil)
+}
+
+func (p *pages) cancelReplayForm(w http.ResponseWriter, r *http.Request, c caller) error {
+	own, err := p.ownReplays(r.Context(), c.scope())
+	if err != nil {
+		return err
+	}
+	for _, one := range own {
+		if one.ID.String() == r.PathValue("id") {
+			return p.back(w, r, "/dead-letters?said=stopped", p.replays.Cancel(r.Context(), one.ID, c.name))
+		}
+	}
+	return noSuchPath
+}
