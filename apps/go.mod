@@ -3,6 +3,7 @@ module github.com/holdfastdev/holdfast/apps
 go 1.26.0
 
 require (
+	github.com/chromedp/cdproto v0.157.8
 	github.com/google/go-cmp v0.7.0
 	github.com/holdfastdev/holdfast v0.0.0
 	github.com/holdfastdev/holdfast/telemetry v0.0.0
@@ -20,7 +21,6 @@ require (
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
-	github.com/chromedp/cdproto v0.157.8 // indirect
 	github.com/chromedp/chromedp v0.21.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect

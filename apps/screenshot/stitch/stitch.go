@@ -125,8 +125,8 @@ func writeChunk(to io.Writer, name string, data []byte) error {
 	return err
 }
 
-// JPEGRows is the number of rows of which the height of each strip but the last must be a multiple, for JPEG.
-const JPEGRows = 16
+// MinRows is the smallest height of a strip for JPEG; the last one may be smaller.
+const MinRows = 16
 
 // JPEG writes a picture with a quality of 1 to 100.
 func JPEG(to io.Writer, width, height, quality int, next Source) error {
@@ -135,13 +135,13 @@ func JPEG(to io.Writer, width, height, quality int, next Source) error {
 	return errors.Join(tall.err, err)
 }
 
-// tall is a picture of which one strip is in memory. The encoder reads it from top to bottom, JPEGRows rows at a time.
+// tall is a picture of which two strips are in memory. The encoder reads it from top to bottom, MinRows rows at a time.
 type tall struct {
-	size  image.Rectangle
-	next  Source
-	strip image.Image
-	top   int // of the strip, in the picture
-	err   error
+	size          image.Rectangle
+	next          Source
+	strip, before image.Image
+	top           int // of the strip, in the picture
+	err           error
 }
 
 func (t *tall) ColorModel() color.Model { return color.RGBAModel }
@@ -152,6 +152,7 @@ func (t *tall) At(x, y int) color.Color {
 		if t.strip != nil {
 			t.top += t.strip.Bounds().Dy()
 		}
+		t.before = t.strip
 		if t.strip, t.err = t.next(); t.err == nil && t.strip.Bounds().Dx() != t.size.Dx() {
 			t.err = ErrSize
 		}
@@ -159,8 +160,12 @@ func (t *tall) At(x, y int) color.Color {
 	if t.err != nil {
 		return color.RGBA{}
 	}
-	bounds := t.strip.Bounds()
-	return t.strip.At(bounds.Min.X+x, bounds.Min.Y+y-t.top)
+	strip, top := t.strip, t.top
+	if y < top {
+		strip, top = t.before, top-t.before.Bounds().Dy()
+	}
+	bounds := strip.Bounds()
+	return strip.At(bounds.Min.X+x, bounds.Min.Y+y-top)
 }
 
 // tolerance is how much the values of one colour may differ after a lossy compression.

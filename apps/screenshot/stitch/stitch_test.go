@@ -65,7 +65,7 @@ func TestStripsMakeTheSamePicture(t *testing.T) {
 func TestJPEGOfStripsIsThatOfTheWhole(t *testing.T) {
 	whole := noise(100, 200)
 	var out, want bytes.Buffer
-	if err := stitch.JPEG(&out, 100, 200, 90, cut(whole, 3*stitch.JPEGRows)); err != nil {
+	if err := stitch.JPEG(&out, 100, 200, 90, cut(whole, 3*stitch.MinRows+5)); err != nil {
 		t.Fatal(err)
 	}
 	opaque := image.NewRGBA(whole.Bounds())
