@@ -129,7 +129,7 @@ func TestWithoutTheCredentialNothingIsConnected(t *testing.T) {
 	s := open(t, egress.Limits{})
 	_, port := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the target was called") })
 	other := s.proxy.Open(egress.Limits{})
-	good := *s.client
+	good := s.client
 	for _, bad := range []struct{ user, password string }{{"", ""}, {good.User, ""}, {good.User, other.Password}, {other.User, good.Password}, {"x", "y"}} {
 		s.client = &egress.Client{User: bad.user, Password: bad.password}
 		answer, err := s.http().Get("http://target.example:" + port + "/")

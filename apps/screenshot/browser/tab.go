@@ -55,7 +55,6 @@ type seen struct {
 	crashed     bool
 	outOfMemory bool
 	endless     bool // there were more navigations than allowed
-	download    bool
 	peak        int64 // bytes of the browser
 }
 
