@@ -54,7 +54,7 @@ type seen struct {
 	dialogs     int
 	crashed     bool
 	outOfMemory bool
-	endless     bool // there were more navigations than allowed
+	endless     bool  // there were more navigations than allowed
 	peak        int64 // bytes of the browser
 }
 
