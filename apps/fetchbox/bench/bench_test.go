@@ -3,21 +3,18 @@
 package bench
 
 import (
-	"context"
 	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,12 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch/hostiletest"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/upload"
-	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
-	"github.com/holdfastdev/holdfast/internal/safehttp"
 	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
@@ -46,80 +38,6 @@ var (
 	hostileFor = 45 * time.Second
 )
 
-// child is the environment variable that makes this test binary a process that transfers: the CSV file, the bucket, the folder of the spool, the most bytes.
-const child = "HOLDFAST_BENCH_CHILD"
-
-func TestMain(m *testing.M) {
-	if order := os.Getenv(child); order != "" {
-		if err := transferAll(strings.Split(order, "\n")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// transferAll downloads and uploads every line of a CSV file, as workers of FetchBox do, without the job engine: one attempt each.
-func transferAll(args []string) error {
-	most, err := strconv.ParseInt(args[3], 10, 64)
-	if err != nil {
-		return err
-	}
-	to, err := blob.Open(context.Background(), args[1])
-	if err != nil {
-		return err
-	}
-	s, err := spool.Open(args[2], 100<<30)
-	if err != nil {
-		return err
-	}
-	pools, err := proxy.New(proxy.Config{Network: safehttp.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, AnyPort: true}, HeaderTimeout: 10 * time.Second})
-	if err != nil {
-		return err
-	}
-	f, err := fetch.New(fetch.Config{Spool: s, Proxies: pools, Limits: fetch.Limits{Size: most}, Hosts: fetch.HostLimits{Concurrency: atOnce, Wait: time.Hour}})
-	if err != nil {
-		return err
-	}
-	u := upload.New(to)
-	lines, err := readCSV(args[0])
-	if err != nil {
-		return err
-	}
-	work := make(chan []string)
-	var all sync.WaitGroup
-	for range atOnce {
-		all.Go(func() {
-			for line := range work {
-				name := strings.NewReplacer("/", "-", ".", "-").Replace(line[1])
-				result, err := f.Fetch(context.Background(), fetch.Request{Name: name, URL: line[0]})
-				if err == nil {
-					err = errors.Join(u.Put(context.Background(), upload.Object{Key: line[1], File: result.File, Type: result.Type}), s.Remove(name))
-				}
-				if err != nil {
-					fmt.Fprintln(os.Stderr, line[1], err)
-				}
-			}
-		})
-	}
-	for _, line := range lines {
-		work <- line
-	}
-	close(work)
-	all.Wait()
-	return nil
-}
-
-func readCSV(name string) ([][]string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return csv.NewReader(file).ReadAll()
-}
-
 func writeCSV(t *testing.T, lines [][]string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "urls.csv")
@@ -134,19 +52,15 @@ func writeCSV(t *testing.T, lines [][]string) string {
 	return name
 }
 
-// A contender transfers the URLs of a CSV file into a bucket.
+// A contender transfers the URLs of lines, each with its key, into a bucket, in at most a time.
 type contender struct {
-	name    string
-	command func(t *testing.T, urls, place string, most int64) *exec.Cmd
+	name     string
+	transfer func(t *testing.T, lines [][]string, place string, most int64, within time.Duration) run
 }
 
 func contenders(t *testing.T) []contender {
 	t.Helper()
-	all := []contender{{"FetchBox", func(t *testing.T, urls, place string, most int64) *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), child+"="+strings.Join([]string{urls, place, t.TempDir(), strconv.FormatInt(most, 10)}, "\n"))
-		return cmd
-	}}}
+	all := []contender{{"FetchBox", service(build(t, "..", filepath.Join(t.TempDir(), "fetchbox")))}}
 	if !*peers {
 		return all
 	}
@@ -159,14 +73,14 @@ func contenders(t *testing.T) []contender {
 			t.Fatal(err)
 		}
 	}
-	return append(all, contender{"rclone", func(_ *testing.T, urls, place string, _ int64) *exec.Cmd {
+	return append(all, contender{"rclone", program(func(urls, place string, _ int64) *exec.Cmd {
 		cmd := exec.Command(rclone, "copyurl", "--urls", urls, ":s3:"+strings.TrimPrefix(place, "s3://"), "--transfers", strconv.Itoa(atOnce), "--checkers", strconv.Itoa(atOnce),
 			"--low-level-retries", "1", "--retries", "1", "--contimeout", "10s", "--timeout", "10s", "--s3-no-check-bucket", "--ignore-times")
 		cmd.Env = append(os.Environ(), "RCLONE_S3_PROVIDER=Other", "RCLONE_S3_ENDPOINT="+os.Getenv("S3_ENDPOINT"), "RCLONE_S3_ENV_AUTH=true", "RCLONE_CONFIG="+os.DevNull)
 		return cmd
-	}}, contender{"Scrapy", func(_ *testing.T, urls, place string, most int64) *exec.Cmd {
+	})}, contender{"Scrapy", program(func(urls, place string, most int64) *exec.Cmd {
 		return exec.Command("/usr/bin/python3", "peer_scrapy.py", urls, strings.TrimPrefix(place, "s3://"), strconv.FormatInt(most, 10), "30")
-	}})
+	})})
 }
 
 // buildRclone builds rclone from its module, once.
@@ -180,10 +94,15 @@ func buildRclone(t *testing.T) string {
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	cmd := exec.Command("go", "build", "-C", "../../../tools/rclone", "-o", binary, ".")
+	return build(t, "../../../tools/rclone", binary)
+}
+
+func build(t *testing.T, folder, binary string) string {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-C", folder, "-o", binary, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build rclone: %v\n%s", err, out)
+		t.Fatalf("cannot build %s: %v\n%s", filepath.Base(binary), err, out)
 	}
 	return binary
 }
@@ -195,29 +114,38 @@ type run struct {
 	err    error
 }
 
-// measure runs a contender, and kills it after a time.
-func measure(t *testing.T, c contender, cmd *exec.Cmd, within time.Duration) run {
-	t.Helper()
-	out := &strings.Builder{}
-	cmd.Stdout, cmd.Stderr = out, out
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%s: %v", c.name, err)
-	}
-	end := time.AfterFunc(within, func() { _ = cmd.Process.Kill() })
-	err := cmd.Wait()
-	end.Stop()
-	r := run{took: time.Since(began), err: err}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.memory = usage.Maxrss
-		if runtime.GOOS == "linux" {
-			r.memory <<= 10
+// program is a contender that is one command: its time is that of its process.
+func program(command func(urls, place string, most int64) *exec.Cmd) func(*testing.T, [][]string, string, int64, time.Duration) run {
+	return func(t *testing.T, lines [][]string, place string, most int64, within time.Duration) run {
+		t.Helper()
+		out := &strings.Builder{}
+		cmd := command(writeCSV(t, lines), place, most)
+		cmd.Stdout, cmd.Stderr = out, out
+		began := time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
 		}
+		end := time.AfterFunc(within, func() { _ = cmd.Process.Kill() })
+		err := cmd.Wait()
+		end.Stop()
+		r := run{took: time.Since(began), memory: resident(cmd.ProcessState)}
+		if err != nil {
+			r.err = fmt.Errorf("%w: %.2000s", err, out)
+		}
+		return r
 	}
-	if err != nil {
-		r.err = fmt.Errorf("%w: %.2000s", err, out)
+}
+
+// resident returns the most resident bytes of a process that has ended.
+func resident(p *os.ProcessState) int64 {
+	usage, ok := p.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
 	}
-	return r
+	if runtime.GOOS == "linux" {
+		return usage.Maxrss << 10
+	}
+	return usage.Maxrss
 }
 
 // source serves /SIZE/NUMBER: so many bytes, which differ from number to number.
@@ -249,11 +177,10 @@ func TestTransfersIntoARealS3Server(t *testing.T) {
 		for n := range contest.count {
 			lines = append(lines, []string{fmt.Sprintf("%s/%d/%d", at, contest.size, n), fmt.Sprintf("%s-%d", contest.name, n)})
 		}
-		urls := writeCSV(t, lines)
 		for range *rounds {
 			for _, c := range contenders(t) {
 				place := server.Use(t)
-				r := measure(t, c, c.command(t, urls, place, contest.size+1), time.Hour)
+				r := c.transfer(t, lines, place, contest.size+1, time.Hour)
 				stored, wrong := count(t, server, place, contest.size)
 				megabytes := float64(contest.size) * float64(contest.count) / (1 << 20)
 				t.Logf("%-6s %4d x %7d KiB  %-8s %8.2f s  %7.1f files/s  %7.1f MiB/s  %5d MiB resident  %d stored, %d wrong  %v", contest.name, contest.count, contest.size>>10, c.name,
@@ -279,18 +206,26 @@ func count(t *testing.T, server *s3test.Server, place string, size int64) (store
 	return stored, wrong
 }
 
-// objects returns the files of a bucket, by their names.
+// objects returns the files of a bucket, by the last part of their names.
 func objects(t *testing.T, server *s3test.Server, place string) map[string]os.FileInfo {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(server.Dir, strings.TrimPrefix(place, "s3://")))
+	found := map[string]os.FileInfo{}
+	root := filepath.Join(server.Dir, strings.TrimPrefix(place, "s3://"))
+	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(e.Name(), ".") && e.IsDir(): // what the server has for itself
+			return filepath.SkipDir
+		case !e.Type().IsRegular() || strings.HasPrefix(e.Name(), "."):
+			return nil
+		}
+		info, err := e.Info()
+		found[e.Name()] = info
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	found := map[string]os.FileInfo{}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
-			found[e.Name()] = info
-		}
 	}
 	return found
 }
@@ -308,10 +243,9 @@ func TestHostileSourcesLeaveNoWrongFiles(t *testing.T) {
 		sources[key] = s
 		lines = append(lines, []string{hostiletest.Start(t, s.Answer) + "/file", key})
 	}
-	urls := writeCSV(t, lines)
 	for _, c := range contenders(t) {
 		place := server.Use(t)
-		r := measure(t, c, c.command(t, urls, place, int64(limit)), hostileFor)
+		r := c.transfer(t, lines, place, int64(limit), hostileFor)
 		stored := objects(t, server, place)
 		var wrong, missing []string
 		for key, s := range sources {
