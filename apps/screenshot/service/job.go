@@ -9,8 +9,6 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
 	"github.com/holdfastdev/holdfast/apps/screenshot/shot"
-	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/failure"
 )
 
 // A JobType is the type of a shot, with its name in the API.
@@ -79,11 +77,6 @@ type Stored struct {
 	shot.Facts
 }
 
-// The retries of a type, until a policy says otherwise: three, after 5, 25 and 125 seconds.
-const defaultRetries = 3
-
-var defaultBackoff = failure.Table{5 * time.Second, 25 * time.Second, 125 * time.Second}
-
 // stuckAfter is how long a shot must have been processed before a user may take it away from its worker.
 const stuckAfter = 30 * time.Minute
 
@@ -135,16 +128,15 @@ type Job struct {
 	Result            *Result      `json:"result"`
 
 	// For pages.
-	Owner      string      `json:"-"`
-	User       string      `json:"-"`
-	Generation int         `json:"-"`
-	Refusal    string      `json:"-"` // why a manual retry is not possible now; empty: it is
-	Stuck      bool        `json:"-"`
-	Stored     *Stored     `json:"-"`
-	Code       string      `json:"-"`
-	AsOf       time.Time   `json:"-"`
-	Webhook    string      `json:"-"`
-	Key        holdfast.ID `json:"-"`
+	Owner      string    `json:"-"`
+	User       string    `json:"-"`
+	Generation int       `json:"-"`
+	Refusal    string    `json:"-"` // why a manual retry is not possible now; empty: it is
+	Stuck      bool      `json:"-"`
+	Stored     *Stored   `json:"-"`
+	Code       string    `json:"-"`
+	AsOf       time.Time `json:"-"`
+	Webhook    string    `json:"-"`
 }
 
 // A Result is a picture that was made.
@@ -221,9 +213,6 @@ func (s *Service) maxRetries(job *holdfast.Job) int {
 	if job.MaxAttempts > 0 {
 		return job.MaxAttempts - 1
 	}
-	if n := s.policies.For(job.Kind, job.Owner).MaxAttempts; n > 0 {
-		return n - 1
-	}
 	return s.cfg.Retries.of(JobType(strings.ToUpper(job.Kind))).Max
 }
 
@@ -244,11 +233,3 @@ func publicURL(text string) string {
 	}
 	return text
 }
-
-// jobOf returns what handlers of both kinds work on.
-type jobOf interface {
-	Result(value any)
-	Number() int
-}
-
-var _ jobOf = (*engine.Job[Screenshot])(nil)
