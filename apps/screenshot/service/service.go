@@ -56,13 +56,14 @@ type Config struct {
 
 // A Service has all shots. It is safe for concurrent use.
 type Service struct {
-	cfg    Config
-	jobs   store.Store
-	ledger *credit.Ledger
-	log    *slog.Logger
-	secret []byte // signs links
-	nudge  chan struct{}
-	counts counts
+	cfg      Config
+	jobs     store.Store
+	ledger   *credit.Ledger
+	log      *slog.Logger
+	secret   []byte // signs links
+	nudge    chan struct{}
+	counts   counts
+	attempts attempts
 }
 
 var schema = database.Schema{Name: "screenshot", Steps: []string{`
