@@ -29,10 +29,15 @@ const maxBody = 2 << 20
 type Config struct {
 	Service  *service.Service
 	Accounts *account.Service
-	Feed     http.Handler // streams the events of the organisation that Owner finds; nil: there is no stream
+	Feed     Feed
 	Log      *slog.Logger
 	// PerMinute is how many requests that change something an organisation may make in a minute; no limit when zero.
 	PerMinute int
+}
+
+// A Feed streams the events of the shots of an organisation.
+type Feed interface {
+	Follow(w http.ResponseWriter, r *http.Request, owner string) error
 }
 
 // An API answers requests.

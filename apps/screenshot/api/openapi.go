@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -80,6 +81,8 @@ func (d *describer) responses(one route) map[string]any {
 	switch {
 	case one.answer != nil:
 		good["content"] = content(d.schema(reflect.TypeOf(one.answer)))
+	case one.path == "/events":
+		good["content"] = map[string]any{"text/event-stream": map[string]any{}}
 	case strings.HasSuffix(one.path, ".json"):
 		good["content"] = content(map[string]any{"type": "object"})
 	default:
@@ -118,6 +121,8 @@ func (d *describer) schema(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string", "format": "date-time"}
 	case t == typeID:
 		return map[string]any{"type": "string"}
+	case t == reflect.TypeFor[json.RawMessage]():
+		return map[string]any{}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -35,7 +35,7 @@ type route struct {
 // The bodies of requests.
 type (
 	retryBody struct {
-		RequestedBy string `json:"requestedBy"`
+		RequestedBy string `json:"requestedBy,omitempty"`
 	}
 	bulkBody struct {
 		Requests []service.Submission `json:"requests"`
@@ -100,6 +100,7 @@ func (a *API) routes() []route {
 		{method: "GET", path: "/results/{id}", summary: "Get the picture by the signed link of a screenshot, which has expires and signature. It needs no key.", query: []string{"expires", "signature"}, status: 200, refusals: []string{code.Forbidden, code.NotFound}, do: a.linked},
 		{method: "GET", path: "/credits", scope: account.Read, summary: "Read the balance of the organisation.", status: 200, answer: credit.Balance{}, do: a.credits},
 		{method: "GET", path: "/credits/ledger", scope: account.Read, summary: "List the entries of the ledger of credits, the newest first.", query: []string{"limit", "cursor"}, status: 200, answer: ledgerAnswer{}, do: a.ledger},
+		{method: "GET", path: "/events", scope: account.Read, summary: "Follow the events of the organisation's screenshots, as server-sent events.", query: []string{"after"}, status: 200, answer: nil, do: func(c *call) error { return a.Feed.Follow(c.w, c.r, c.Organisation) }},
 		{method: "GET", path: "/codes", summary: "List the error codes: what each means, and what to do.", status: 200, answer: codesAnswer{}, do: a.codes},
 		{method: "GET", path: "/openapi.json", summary: "Read this description.", status: 200, do: a.openAPI},
 	}, a.adminRoutes()...)

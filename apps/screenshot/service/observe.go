@@ -14,7 +14,7 @@ func (s *Service) ObserveAttempt(end engine.AttemptEnd) {
 	}
 	s.attempts.observe(end)
 	switch {
-	case end.To == holdfast.Queued && end.Charge != store.ChargeNone && end.Failure != nil:
+	case end.To == holdfast.Queued && end.Charge != store.ChargeRelease && end.Failure != nil:
 		s.counts.automatic.Add(1)
 		s.log.Info("Job failed but scheduled for retry", "event", "retry_scheduled", "job_id", job.ID, "retry_count", end.Attempt, "delay_s", end.Delay.Seconds(), "error_code", end.Failure.Code)
 	case end.To == holdfast.Failed:
