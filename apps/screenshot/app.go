@@ -69,7 +69,7 @@ func open(ctx context.Context, set settings, camera service.Camera, log *slog.Lo
 	}
 	a.service, err = service.New(ctx, service.Config{
 		Jobs: a.jobs, Operator: a.operator, DB: a.db, Bucket: a.bucket, Camera: a.camera, Guard: guard, Limits: a.limits(), Retries: retries, Log: log,
-		Crashes: set.Crashes, Learned: set.Learned, KeepFiles: set.KeepPicture, LinkLife: set.LinkLife, Base: set.Public, Welcome: int64(set.Welcome),
+		Crashes: set.Crashes, Learned: set.Learned, KeepFiles: set.KeepPicture, LinkLife: set.LinkLife, Base: set.Public, Welcome: int64(set.Welcome), StuckAfter: set.StuckAfter,
 	})
 	if err != nil {
 		return nil, err

@@ -73,7 +73,11 @@ func execute(ctx context.Context, args []string, env func(string) string, stdout
 	if verb == "" {
 		return serve(ctx, set, stdout, log)
 	}
-	return administer(ctx, set, verb, args, stdout, log)
+	a, err := open(ctx, set, idleCamera{}, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.administer(ctx, verb, args, stdout), a.close())
 }
 
 // serve runs everything until ctx ends and then stops in order: nothing new is accepted, work in progress finishes, and everything is closed after the last write.
@@ -146,12 +150,7 @@ func (a *app) firstAccount(ctx context.Context) (text string, err error) {
 }
 
 // administer executes the commands that need only the store.
-func administer(ctx context.Context, set settings, verb string, args []string, out io.Writer, log *slog.Logger) (err error) {
-	a, err := open(ctx, set, idleCamera{}, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.close()) }()
+func (a *app) administer(ctx context.Context, verb string, args []string, out io.Writer) error {
 	switch verb {
 	case "doctor":
 		return a.doctor(ctx, out)

@@ -46,6 +46,8 @@ type settings struct {
 	Hosts      []string
 	Metrics    bool
 	TrustProxy bool
+
+	StuckAfter time.Duration // no setting: the specification says 30 minutes, which is the default
 }
 
 // settingTable lists all settings. A test compares the table in the README with it.

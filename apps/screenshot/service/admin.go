@@ -75,7 +75,7 @@ func (s *Service) ProcessStuck(ctx context.Context, c Caller) (int, error) {
 		if v.Generation > v.MaxRetries+1 && c.User == "" {
 			continue
 		}
-		_, err := s.cfg.Operator.Retry(ctx, store.Intervention{Job: v.ID, Actor: c.Name, Reason: "processed for more than 30 minutes", Request: c.Request, StuckAfter: stuckAfter})
+		_, err := s.cfg.Operator.Retry(ctx, store.Intervention{Job: v.ID, Actor: c.Name, Reason: "processed for more than 30 minutes", Request: c.Request, StuckAfter: s.cfg.StuckAfter})
 		switch {
 		case err == nil:
 			n++

@@ -77,9 +77,6 @@ type Stored struct {
 	shot.Facts
 }
 
-// stuckAfter is how long a shot must have been processed before a user may take it away from its worker.
-const stuckAfter = 30 * time.Minute
-
 // The states of a shot in the API.
 const (
 	Queued     = "QUEUED"
@@ -186,7 +183,7 @@ func (s *Service) view(job *holdfast.Job) (Job, error) {
 	if job.State == holdfast.Processing {
 		worker, at := job.Worker, job.StartedAt.UTC()
 		v.LockedBy, v.LockedAt = &worker, &at
-		v.Stuck = !job.StartedAt.IsZero() && job.AsOf.Sub(job.StartedAt) > stuckAfter
+		v.Stuck = !job.StartedAt.IsZero() && job.AsOf.Sub(job.StartedAt) > s.cfg.StuckAfter
 	}
 	if job.State == holdfast.Complete {
 		v.Stored = new(Stored)

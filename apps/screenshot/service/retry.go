@@ -110,7 +110,7 @@ func (s *Service) retry(ctx context.Context, c Caller, job *holdfast.Job, reques
 	if requestedBy != "" {
 		reason += " requested by " + requestedBy
 	}
-	return s.cfg.Operator.Retry(limited, store.Intervention{Job: job.ID, Owner: job.Owner, Actor: c.Name, Reason: reason, Request: c.Request, StuckAfter: stuckAfter})
+	return s.cfg.Operator.Retry(limited, store.Intervention{Job: job.ID, Owner: job.Owner, Actor: c.Name, Reason: reason, Request: c.Request, StuckAfter: s.cfg.StuckAfter})
 }
 
 // undoRetry handles a retry that the store refused, and returns the refusal for the client. If the next generation exists nevertheless, the reservation is that of

@@ -45,13 +45,14 @@ type Config struct {
 	Retries  Retries
 	Log      *slog.Logger
 
-	Crashes   int           // workers that a shot may lose
-	Learned   bool          // retries that experience says will fail are not made
-	KeepFiles time.Duration // how long pictures are kept; 0: for ever
-	LinkLife  time.Duration // of links to pictures; 15 min when zero
-	Base      string        // address of the service in links, without a slash at the end; empty: links are relative
-	Welcome   int64         // credits of a new organisation
-	Tick      time.Duration // interval of the duties that follow events; 250 ms when zero
+	Crashes    int           // workers that a shot may lose
+	Learned    bool          // retries that experience says will fail are not made
+	KeepFiles  time.Duration // how long pictures are kept; 0: for ever
+	LinkLife   time.Duration // of links to pictures; 15 min when zero
+	Base       string        // address of the service in links, without a slash at the end; empty: links are relative
+	Welcome    int64         // credits of a new organisation
+	Tick       time.Duration // interval of the duties that follow events; 250 ms when zero
+	StuckAfter time.Duration // how long a shot must have been processed before it may be taken away from its worker; 30 min when zero
 }
 
 // A Service has all shots. It is safe for concurrent use.
@@ -75,6 +76,9 @@ CREATE TABLE screenshot_cache (owner TEXT NOT NULL, digest TEXT NOT NULL, job TE
 func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.LinkLife <= 0 {
 		cfg.LinkLife = 15 * time.Minute
+	}
+	if cfg.StuckAfter <= 0 {
+		cfg.StuckAfter = 30 * time.Minute
 	}
 	if cfg.Tick <= 0 {
 		cfg.Tick = 250 * time.Millisecond

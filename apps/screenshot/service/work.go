@@ -51,8 +51,11 @@ type work struct {
 func (s *Service) make(ctx context.Context, w *work) error {
 	picture, err := s.cfg.Camera.Take(ctx, w.request.Options)
 	if err != nil {
-		if code.Name(err) == code.BrowserUnavailable || code.Name(err) == code.BrowserBusy {
+		switch coded := (*code.Error)(nil); {
+		case code.Name(err) == code.BrowserUnavailable || code.Name(err) == code.BrowserBusy:
 			err = failure.Throttled(err, noBrowserWait)
+		case errors.As(err, &coded) && coded.Dependency == "":
+			err = failure.Blameless(err) // a document of the request has no host, and the browsers are not to blame
 		}
 		return err
 	}
