@@ -57,6 +57,10 @@ func (s *Service) followPage(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	late, err := s.lateOf(ctx, feed.Events)
+	if err != nil {
+		return false, err
+	}
 	released := 0
 	err = s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
 		released = 0
@@ -74,6 +78,11 @@ func (s *Service) followPage(ctx context.Context) (more bool, err error) {
 				return err
 			}
 			released += int(n)
+		}
+		for i := range late {
+			if err := s.keepPromise(ctx, tx, &late[i].event, &late[i].job); err != nil {
+				return err
+			}
 		}
 		if len(hooks) == 0 {
 			return nil
@@ -207,4 +216,28 @@ func (s *Service) Check(ctx context.Context) ([]string, error) {
 		}
 		return credit.State{Exists: true, Generation: job.Generation, Ended: job.State.Terminal(), Complete: job.State == holdfast.Complete}, err
 	})
+}
+
+// A lateRetry is a shot whose retry began later than promised.
+type lateRetry struct {
+	event store.Event
+	job   holdfast.Job
+}
+
+// lateOf returns the shots whose retry began later than they ask for.
+func (s *Service) lateOf(ctx context.Context, events []store.Event) (list []lateRetry, err error) {
+	for _, e := range events {
+		if e.Name != eventMissed {
+			continue
+		}
+		job, err := s.jobs.Job(ctx, e.Job)
+		switch {
+		case errors.Is(err, holdfast.ErrNotFound), errors.Is(err, holdfast.ErrPurged):
+		case err != nil:
+			return nil, err
+		case isShot(job.Kind):
+			list = append(list, lateRetry{e, job})
+		}
+	}
+	return list, nil
 }

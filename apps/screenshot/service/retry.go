@@ -50,10 +50,7 @@ func (s *Service) Retry(ctx context.Context, c Caller, id holdfast.ID, requested
 	if v.Refusal != "" {
 		return Retried{}, refuse(v.Status)
 	}
-	if err := s.checkBudget(ctx, c, &job); err != nil {
-		return Retried{}, err
-	}
-	reserved, err := s.reserveRetry(ctx, &job)
+	reserved, err := s.reserveRetry(ctx, c, &job)
 	if err != nil {
 		return Retried{}, err
 	}
@@ -62,7 +59,6 @@ func (s *Service) Retry(ctx context.Context, c Caller, id holdfast.ID, requested
 		return Retried{}, s.undoRetry(ctx, &job, reserved, err)
 	}
 	s.counts.manual.Add(1)
-	s.noteRetry(ctx, c, &job)
 	if v.NextRetryAt != nil {
 		s.log.Info("Cancelled scheduled automatic retry for manual retry", "event", "delayed_job_cancelled", "job_id", id)
 	}
@@ -78,16 +74,22 @@ func refuse(status string) error {
 	return &Error{Code: code.Validation, Message: messageState}
 }
 
-// reserveRetry reserves the credits of the next generation of a failed shot. Those of its last generation, if they are still reserved, are released in the same transaction.
-func (s *Service) reserveRetry(ctx context.Context, job *holdfast.Job) (reserved bool, err error) {
-	if job.State != holdfast.Failed {
-		return false, nil
-	}
+// reserveRetry counts a retry against the budgets, and reserves the credits of the next generation of a failed shot. Those of its last generation, if they are still
+// reserved, are released in the same transaction.
+func (s *Service) reserveRetry(ctx context.Context, c Caller, job *holdfast.Job) (reserved bool, err error) {
 	r, err := requestOf(job)
 	if err != nil {
 		return false, err
 	}
+	pays := job.State == holdfast.Failed
 	err = s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
+		cost := r.Cost
+		if !pays {
+			cost = 0
+		}
+		if err := s.takeBudget(ctx, tx, c, job, cost); err != nil || !pays {
+			return err
+		}
 		if _, err := s.ledger.Release(ctx, tx, job.ID, job.Generation, "failed"); err != nil {
 			return err
 		}
@@ -100,7 +102,7 @@ func (s *Service) reserveRetry(ctx context.Context, job *holdfast.Job) (reserved
 	case errors.As(err, &short):
 		return false, &Error{Code: code.InsufficientCredits, Short: short}
 	}
-	return err == nil, explain(err)
+	return err == nil && pays, explain(err)
 }
 
 func (s *Service) retry(ctx context.Context, c Caller, job *holdfast.Job, requestedBy string) (int, error) {
@@ -121,8 +123,11 @@ func (s *Service) undoRetry(ctx context.Context, before *holdfast.Job, reserved 
 	if err != nil {
 		return explain(err) // the reservation is released by the duty
 	}
-	if reserved && now.Generation == before.Generation {
+	if now.Generation == before.Generation {
 		err = s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
+			if err := s.returnBudget(ctx, tx, before.ID, before.Generation+1); err != nil || !reserved {
+				return err
+			}
 			_, err := s.ledger.Release(ctx, tx, before.ID, before.Generation+1, "the retry was refused")
 			return err
 		})

@@ -93,7 +93,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if s.ledger, err = credit.Open(ctx, cfg.DB); err != nil {
 		return nil, err
 	}
-	if err := cfg.DB.Migrate(ctx, schema); err != nil {
+	if err := errors.Join(cfg.DB.Migrate(ctx, schema), cfg.DB.Migrate(ctx, budgetSchema)); err != nil {
 		return nil, err
 	}
 	if s.secret, err = s.linkSecret(ctx); err != nil {

@@ -62,11 +62,20 @@ func (s *Service) SubmitAll(ctx context.Context, c Caller, subs []Submission) (j
 	if len(subs) == 0 || len(subs) > maxBulk {
 		return nil, nil, invalid("requests", "there are %d: give 1 to %d", len(subs), maxBulk)
 	}
+	plan, err := s.Plan(ctx, c.Owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	priority, err := s.priorityOf(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
 	all := make([]prepared, len(subs))
 	for i := range subs {
 		if all[i], err = s.prepare(c, subs[i]); err != nil {
 			return nil, nil, inBulk(err, i, len(subs))
 		}
+		all[i].draft.RetryWithin, all[i].draft.Priority = plan.RetryWithin, priority
 	}
 	jobs, fresh = make([]Job, len(subs)), make([]bool, len(subs))
 	var left []int // indexes of those that no picture answers
