@@ -44,6 +44,17 @@ type (
 		Duration string   `json:"duration,omitempty"`
 		Types    []string `json:"types,omitempty"`
 	}
+	planBody struct {
+		RetryWithin  string `json:"retryWithin,omitempty"`
+		Compensation int64  `json:"compensation,omitempty"`
+	}
+	budgetBody struct {
+		User     string           `json:"userId,omitempty"`
+		Daily    int              `json:"dailyRetryLimit,omitempty"`
+		Monthly  int              `json:"monthlyRetryLimit,omitempty"`
+		Cost     int64            `json:"costLimit,omitempty"`
+		Priority service.Priority `json:"priorityLevel,omitempty"`
+	}
 	grantBody struct {
 		Amount int64  `json:"amount"`
 		Note   string `json:"note,omitempty"`
@@ -65,12 +76,16 @@ type (
 		Status string      `json:"status"`
 	}
 	storyAnswer struct {
-		Lines   []ops.StoryLine `json:"lines"`
-		Credits []credit.Entry  `json:"credits"`
+		Lines   []ops.StoryLine      `json:"lines"`
+		Credits []credit.Entry       `json:"credits"`
+		Retries []service.RetryEvent `json:"retryEvents"`
 	}
 	ledgerAnswer struct {
 		Entries []credit.Entry `json:"entries"`
 		Next    string         `json:"nextCursor"`
+	}
+	budgetsAnswer struct {
+		Budgets []service.Budget `json:"budgets"`
 	}
 	stuckAnswer struct {
 		Jobs []service.Job `json:"jobs"`
@@ -100,6 +115,9 @@ func (a *API) routes() []route {
 		{method: "GET", path: "/results/{id}", summary: "Get the picture by the signed link of a screenshot, which has expires and signature. It needs no key.", query: []string{"expires", "signature"}, status: 200, refusals: []string{code.Forbidden, code.NotFound}, do: a.linked},
 		{method: "GET", path: "/credits", scope: account.Read, summary: "Read the balance of the organisation.", status: 200, answer: credit.Balance{}, do: a.credits},
 		{method: "GET", path: "/credits/ledger", scope: account.Read, summary: "List the entries of the ledger of credits, the newest first.", query: []string{"limit", "cursor"}, status: 200, answer: ledgerAnswer{}, do: a.ledger},
+		{method: "GET", path: "/budgets", scope: account.Read, summary: "Read the budgets of manual retries, of the organisation and of its users.", status: 200, answer: budgetsAnswer{}, do: a.budgets},
+		{method: "POST", path: "/budgets", scope: account.Write, summary: "Set the budget of a user, or that of the organisation if there is no userId. Only admins of the organisation may. 0 is no limit.", request: budgetBody{}, status: 200, answer: budgetsAnswer{}, do: a.setBudget},
+		{method: "POST", path: "/webhooks/retry", summary: "Retry a screenshot by a request that is signed after Standard Webhooks with the secret of the organisation's webhooks, instead of a key.", request: service.Trigger{}, status: 200, answer: service.Retried{}, refusals: []string{code.Validation, code.Unauthorized, code.InsufficientCredits, code.NotFound, code.ConcurrentModification}, do: a.trigger},
 		{method: "GET", path: "/events", scope: account.Read, summary: "Follow the events of the organisation's screenshots, as server-sent events.", query: []string{"after"}, status: 200, answer: nil, do: func(c *call) error { return a.Feed.Follow(c.w, c.r, c.Organisation) }},
 		{method: "GET", path: "/codes", summary: "List the error codes: what each means, and what to do.", status: 200, answer: codesAnswer{}, do: a.codes},
 		{method: "GET", path: "/openapi.json", summary: "Read this description.", status: 200, do: a.openAPI},
@@ -235,7 +253,7 @@ func (a *API) story(c *call) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(c.w, http.StatusOK, storyAnswer{lines, entries})
+	return web.WriteJSON(c.w, http.StatusOK, storyAnswer{lines, entries, service.RetryEvents(lines)})
 }
 
 func (a *API) retry(c *call) error {
@@ -304,6 +322,7 @@ func (a *API) adminRoutes() []route {
 		{method: "POST", path: "/admin/retry-scheduler/pause", scope: account.Operate, summary: "Pause duties of the retry scheduler, for a duration such as 30m or until they are resumed. No types are all.", request: pauseBody{}, status: 200, answer: schedulerAnswer{}, do: a.pause},
 		{method: "POST", path: "/admin/retry-scheduler/resume", scope: account.Operate, summary: "Resume duties of the retry scheduler.", request: pauseBody{}, status: 200, answer: schedulerAnswer{}, do: a.resume},
 		{method: "POST", path: "/admin/organisations/{id}/credits", scope: account.Operate, summary: "Grant credits to an organisation. Grants with the same once are made once.", request: grantBody{}, status: 200, answer: credit.Balance{}, refusals: []string{code.NotFound}, do: a.grant},
+		{method: "POST", path: "/admin/organisations/{id}/plan", scope: account.Operate, summary: "Promise an organisation that a failed screenshot is tried again within a time; each retry that begins later is compensated with credits.", request: planBody{}, status: 200, answer: planBody{}, refusals: []string{code.NotFound}, do: a.plan},
 	}
 }
 

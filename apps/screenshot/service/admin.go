@@ -174,7 +174,7 @@ func (s *Service) Resume(ctx context.Context, c Caller, types []string) error {
 	by := ops.Actor{Name: c.Name, Reason: "the retry scheduler is resumed", Request: c.Request}
 	for _, t := range types {
 		for _, name := range dutiesOf[t] {
-			if err := s.cfg.Operator.ResumeDuty(ctx, name, by); err != nil {
+			if err := s.cfg.Operator.ResumeDuty(ctx, name, by); err != nil && !errors.Is(err, holdfast.ErrConflict) { // a conflict: it is not paused
 				return explain(err)
 			}
 		}
