@@ -168,7 +168,7 @@ func TestAnInvitedPersonJoinsTheTeamAndSeesItsShots(t *testing.T) {
 	to := "/join?secret=" + secret
 	v := s.visitor().open(to)
 	v.sees("Sign in", "/sign-up?to=")
-	v.open("/sign-up?to="+url.QueryEscape(to)).sees("You are invited to First organisation")
+	v.open("/sign-up?to=" + url.QueryEscape(to)).sees("You are invited to First organisation")
 	v.send("/sign-up", "email", "ben@example.org", "password", "a long password", "to", to).sees("Join First organisation")
 	v.send("/join", "secret", secret).sees("You are a member now.", "/ok")
 	v.open("/team").sees("ben@example.org", "admin@localhost", "joined")
