@@ -35,10 +35,10 @@ func (d *description) check(at string, value any, schema map[string]any) []strin
 		}
 		return d.check(at, value, target)
 	}
-	if any, ok := schema["anyOf"].([]any); ok {
+	if choices, ok := schema["anyOf"].([]any); ok {
 		var all []string
-		for _, one := range any {
-			bad := d.check(at, value, one.(map[string]interface{}))
+		for _, one := range choices {
+			bad := d.check(at, value, one.(map[string]any))
 			if len(bad) == 0 {
 				return nil
 			}

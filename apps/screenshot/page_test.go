@@ -96,7 +96,7 @@ func TestAVisitorSignsUpShootsWatchesARetryAndRunsOutOfCredits(t *testing.T) {
 		}
 		at := "/shots/" + jobs[0].ID.String()
 		s.until("it failed", func() bool { return strings.Contains(v.open(at).page, `data-state="failed"`) })
-		v.sees("PAGE_HTTP_5XX", "The host of the page answered with a server error", "Costs 1 credits again", "release")
+		v.sees("PAGE_HTTP_5XX", "The host of the page answered with a server error", "Costs 1 credit again", "release")
 		s.origin.setDown(false)
 		v.send(at + "/retry").sees("Job queued for manual retry.")
 		s.until("it is complete", func() bool { return strings.Contains(v.open(at).page, `data-state="completed"`) })
@@ -109,7 +109,7 @@ func TestAVisitorSignsUpShootsWatchesARetryAndRunsOutOfCredits(t *testing.T) {
 		v.sees("INSUFFICIENT_CREDITS", "1 credits are needed and 0 are available.")
 		v.open("/credits").sees("capture", "reserve", "grant", "Spent on retries")
 		s.sound()
-	}, "WELCOME_CREDITS", "2", "RETRY_POLICIES", "")
+	}, "WELCOME_CREDITS", "2")
 }
 
 func TestAFormWithoutItsTokenAndOfAnotherSiteIsRefused(t *testing.T) {

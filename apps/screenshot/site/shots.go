@@ -100,14 +100,21 @@ func (s *Site) shot(v *visit) error {
 	switch {
 	case job.Refusal != "" || job.Status != service.Failed:
 	case balance.Available < job.Credits:
-		data.NoRetry = "A retry costs " + strconv.FormatInt(job.Credits, 10) + " credits, and " + strconv.FormatInt(balance.Available, 10) + " are available."
+		data.NoRetry = "A retry costs " + inCredits(job.Credits) + ", and " + strconv.FormatInt(balance.Available, 10) + " are available."
 	default:
-		data.Cost = "Costs " + strconv.FormatInt(job.Credits, 10) + " credits again; they are released if it fails."
+		data.Cost = "Costs " + inCredits(job.Credits) + " again, which is released if it fails."
 	}
 	if job.NextRetryAt != nil {
 		data.Cost = "Replaces the automatic retry and costs nothing more."
 	}
 	return s.render(v, http.StatusOK, "shot.html", view{Title: "Screenshot", Nav: "gallery", Data: data})
+}
+
+func inCredits(n int64) string {
+	if n == 1 {
+		return "1 credit"
+	}
+	return strconv.FormatInt(n, 10) + " credits"
 }
 
 func (s *Site) picture(v *visit) error {
