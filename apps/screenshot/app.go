@@ -145,7 +145,7 @@ func (a *app) engine() (*engine.Engine, error) {
 		Lease:    a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
 		Dependencies: map[string]engine.Dependency{code.Browsers: {Breaker: browserBreaker, NoBudget: true, Probe: a.camera.Probe}},
 		Retention:    a.retention(), RetentionWarning: -1,
-		OnAttemptEnd: a.attemptEnded, Duties: a.service.Duties(),
+		OnAttemptEnd: a.attemptEnded, OnBreakerChange: a.breakerChanged, Duties: a.service.Duties(),
 	})
 	if err != nil {
 		return nil, err

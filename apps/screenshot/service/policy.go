@@ -47,7 +47,8 @@ func (r Retries) of(t JobType) RetryPolicy {
 
 // policy returns the policy for the engine.
 func (p RetryPolicy) policy(crashes int, learned bool) failure.Policy {
-	out := failure.Policy{MaxAttempts: p.Max + 1, MaxCrashes: crashes, Backoff: failure.Exponential{Base: p.BaseDelay, Factor: 5, Cap: time.Hour}, Learned: learned}
+	tripped := true // only shots that find no browser are throttled
+	out := failure.Policy{ThrottleTripsBreaker: &tripped, MaxAttempts: p.Max + 1, MaxCrashes: crashes, Backoff: failure.Exponential{Base: p.BaseDelay, Factor: 5, Cap: time.Hour}, Learned: learned}
 	if p.Strategy == Fixed {
 		out.Backoff = failure.Fixed(p.BaseDelay)
 	}
