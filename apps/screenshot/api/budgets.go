@@ -87,3 +87,33 @@ func (a *API) trigger(c *call) error {
 	}
 	return web.WriteJSON(c.w, http.StatusOK, done)
 }
+
+// ratesWithin is how far back the rates of retries look.
+const ratesWithin = 24 * time.Hour
+
+func (a *API) retryRates(c *call) error {
+	list, err := a.Service.RetryRates(c.r.Context(), ratesWithin)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(c.w, http.StatusOK, ratesAnswer{list})
+}
+
+func (a *API) alert(c *call) error {
+	alert, err := a.Service.Alert(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(c.w, http.StatusOK, alert)
+}
+
+func (a *API) setAlert(c *call) error {
+	var alert service.Alert
+	if err := c.read(&alert); err != nil {
+		return err
+	}
+	if err := a.Service.SetAlert(c.r.Context(), alert); err != nil {
+		return err
+	}
+	return web.WriteJSON(c.w, http.StatusOK, alert)
+}

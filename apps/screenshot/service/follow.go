@@ -28,6 +28,7 @@ func (s *Service) Duties() []engine.Duty {
 		{Name: "credits", Interval: s.cfg.Tick, Run: s.follow, Signal: s.nudge},
 		{Name: "reservations", Interval: time.Minute, Run: s.reconcile},
 		{Name: "stuck-jobs", Interval: stuckEvery, Run: s.retryStuck},
+		{Name: "alerts", Interval: alertEvery, Run: s.watch},
 		{Name: "sweep", Interval: sweepEvery, Run: s.sweep},
 	}
 }

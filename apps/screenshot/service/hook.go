@@ -1,17 +1,12 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -64,10 +59,12 @@ func (s *Service) hooksOf(ctx context.Context, events []store.Event) (drafts []h
 }
 
 func (s *Service) registerHooks(e *engine.Engine) {
-	engine.Handle(e, s.callHook, engine.KindOptions{
+	options := engine.KindOptions{
 		Timeout: hookTimeout, Classify: failure.Chain(failure.ByHTTPStatus(), failure.DefaultRule),
 		Policy: failure.Policy{MaxAttempts: hookAttempts, Backoff: failure.Exponential{Base: 5 * time.Second, Factor: 4, Cap: time.Hour}},
-	})
+	}
+	engine.Handle(e, s.callHook, options)
+	engine.Handle(e, s.callAlarm, options)
 }
 
 // callHook sends the shot as it is now, signed after Standard Webhooks. The id is the same in all attempts.
@@ -76,29 +73,7 @@ func (s *Service) callHook(ctx context.Context, job *engine.Job[Hook]) error {
 	if err != nil {
 		return failure.NeverRetry(err)
 	}
-	body, err := json.Marshal(map[string]any{"type": "screenshot.ended", "timestamp": time.Now().UTC(), "data": v})
-	if err != nil {
-		return failure.NeverRetry(err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, job.Args.URL, bytes.NewReader(body))
-	if err != nil {
-		return failure.NeverRetry(err)
-	}
-	id, at := "msg_"+job.ID.String(), strconv.FormatInt(time.Now().Unix(), 10)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Webhook-Id", id)
-	r.Header.Set("Webhook-Timestamp", at)
-	r.Header.Set("Webhook-Signature", "v1,"+signHook(s.HookSecret(job.Owner), id, at, body))
-	answer, err := s.cfg.Guard.Do(r, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
-	if answer.StatusCode >= 300 {
-		return failure.NewHTTPError(answer.StatusCode, answer.Header, nil)
-	}
-	return nil
+	return s.post(ctx, job.ID, job.Args.URL, job.Owner, map[string]any{"type": "screenshot.ended", "timestamp": time.Now().UTC(), "data": v})
 }
 
 // HookSecret returns the secret that signs the webhooks of an organisation, in the form of Standard Webhooks.

@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -230,6 +231,8 @@ type teamPage struct {
 	Me      string
 	Link    string // of a new invitation, shown once
 	Email   string
+	Budgets []service.Budget
+	Names   map[string]string // e-mail addresses of members by id
 }
 
 func (s *Site) team(v *visit) error { return s.showTeam(v, http.StatusOK, teamPage{}) }
@@ -241,8 +244,38 @@ func (s *Site) showTeam(v *visit, status int, data teamPage) (err error) {
 	if data.Changes, err = s.Accounts.Changes(v.r.Context(), v.Organisation, 30); err != nil {
 		return err
 	}
+	if data.Budgets, err = s.Service.Budgets(v.r.Context(), v.Organisation); err != nil {
+		return err
+	}
+	data.Names = map[string]string{}
+	for _, m := range data.Members {
+		data.Names[m.User.ID] = m.User.Email
+	}
 	data.Admin, data.Me = v.Role == account.Admin, v.User.ID
 	return s.render(v, status, "team.html", view{Title: "Team", Nav: "team", Data: data})
+}
+
+func (s *Site) setBudget(v *visit) error {
+	if v.Role != account.Admin {
+		return account.ErrForbidden
+	}
+	form := v.r.PostForm
+	b := service.Budget{User: form.Get("user"), Priority: service.Priority(form.Get("priority"))}
+	cost := 0
+	for name, into := range map[string]*int{"daily": &b.Daily, "monthly": &b.Monthly, "cost": &cost} {
+		if text := strings.TrimSpace(form.Get(name)); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return &service.Error{Code: code.Validation, Message: name + ": give a whole number, or leave it empty"}
+			}
+			*into = n
+		}
+	}
+	b.Cost = int64(cost)
+	if err := s.Service.SetBudget(v.r.Context(), v.Organisation, b); err != nil {
+		return err
+	}
+	return v.back("/team", "budget")
 }
 
 func (s *Site) invite(v *visit) error {

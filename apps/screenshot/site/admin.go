@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -22,13 +23,22 @@ func (s *Site) admin(v *visit) error {
 	if err != nil {
 		return err
 	}
+	rates, err := s.Service.RetryRates(ctx, 24*time.Hour)
+	if err != nil {
+		return err
+	}
+	alert, err := s.Service.Alert(ctx)
+	if err != nil {
+		return err
+	}
 	data := struct {
 		service.Workers
-		Stuck    []service.Job
-		Counts   service.Counts
-		Attempts []service.AttemptCount
-		Spent    int64
-	}{workers, stuck, s.Service.Counts(), s.Service.Attempts(), spent}
+		Stuck  []service.Job
+		Counts service.Counts
+		Rates  []service.RetryRate
+		Alert  service.Alert
+		Spent  int64
+	}{workers, stuck, s.Service.Counts(), rates, alert, spent}
 	return s.render(v, http.StatusOK, "admin.html", view{Title: "Administration", Nav: "admin", Data: data})
 }
 
@@ -59,4 +69,15 @@ func (s *Site) processStuck(v *visit) error {
 		return err
 	}
 	return v.back("/admin", "processed")
+}
+
+func (s *Site) setAlert(v *visit) error {
+	percent, err := strconv.Atoi(v.r.PostForm.Get("percent"))
+	if err != nil {
+		return &service.Error{Code: code.Validation, Message: "Give a number of percent, 0 for no alert."}
+	}
+	if err := s.Service.SetAlert(v.r.Context(), service.Alert{Percent: percent, Webhook: v.r.PostForm.Get("webhook")}); err != nil {
+		return err
+	}
+	return v.back("/admin", "alert")
 }

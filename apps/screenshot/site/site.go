@@ -98,7 +98,8 @@ func (s *Site) Mount(mux *http.ServeMux) {
 		"GET /team":    s.team, "POST /team/invite": s.invite, "POST /team/{id}/role": s.setRole, "GET /join": s.joinPage, "POST /join": s.join, "POST /switch": s.switchTo, "POST /organisations": s.found,
 		"GET /account": s.account, "POST /account/password": s.changePassword, "POST /account/sessions/{id}/revoke": s.revokeSession, "POST /sign-out": s.signOut,
 		"GET /events": func(v *visit) error { return s.Feed.Follow(v.w, v.r, v.Organisation) },
-		"GET /admin":  s.operators(s.admin), "POST /admin/pause": s.operators(s.pause), "POST /admin/resume": s.operators(s.resume), "POST /admin/process-stuck": s.operators(s.processStuck),
+		"GET /admin":  s.operators(s.admin), "POST /admin/pause": s.operators(s.pause), "POST /admin/resume": s.operators(s.resume), "POST /admin/process-stuck": s.operators(s.processStuck), "POST /admin/alert": s.operators(s.setAlert),
+		"POST /team/budget": s.setBudget,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serveMember(&visit{w: w, r: r}, do) })
 	}
@@ -163,7 +164,7 @@ type view struct {
 var notices = map[string]string{
 	"submitted": "The screenshot is queued.", "retried": "Job queued for manual retry.", "cancelled": "The screenshot is being cancelled.", "revoked": "The API key is revoked.", "password": "The password is changed. All other sessions have ended.",
 	"session": "The session has ended.", "role": "The member is changed.", "joined": "You are a member now.", "founded": "The organisation exists. Switch to it below.", "paused": "The retry scheduler is paused.", "resumed": "The retry scheduler is resumed.",
-	"processed": "Stuck screenshots were queued again.", "exists": "A picture of the same request answered. It cost nothing.", "out": "You are signed out.",
+	"processed": "Stuck screenshots were queued again.", "exists": "A picture of the same request answered. It cost nothing.", "out": "You are signed out.", "alert": "The alert is set.", "budget": "The budget is set.",
 }
 
 func (s *Site) render(v *visit, status int, name string, data view) error {
