@@ -230,7 +230,7 @@ func apiErrorOr(err error, otherwise apiError) error {
 // handleError answers a request with an error. An error of the server is logged in full; the client sees one line.
 func (f *api) handleError(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
-	web.ReportError(w, r, f.log, f.statusOf(answer), err, "error_code", answer.code)
+	web.ReportError(w, r, f.log.With("error_code", answer.code), f.statusOf(answer), err)
 	f.writeError(w, answer)
 }
 

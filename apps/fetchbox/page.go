@@ -111,7 +111,7 @@ func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name 
 func (p *pages) failed(w http.ResponseWriter, r *http.Request, err error) {
 	answer := apiErrorOf(err)
 	status := p.statusOf(answer)
-	web.ReportError(w, r, p.log, status, err, "error_code", answer.code)
+	web.ReportError(w, r, p.log.With("error_code", answer.code), status, err)
 	line := answer.line
 	if answer.problems != nil {
 		for _, problem := range answer.problems.List[:min(3, len(answer.problems.List))] {
