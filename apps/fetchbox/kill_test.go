@@ -437,7 +437,7 @@ func (v *victims) connect() *deadletter.Stream {
 	return stream
 }
 
-// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built anew.
+// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built again.
 func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, letters map[string]uint64) {
 	t := v.T
 	v.Helper()
@@ -463,7 +463,7 @@ func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, l
 			first = all
 		}
 		if diff := cmp.Diff(first, all); diff != "" {
-			t.Errorf("%s differs from a ledger that was built anew:\n%s", file, diff)
+			t.Errorf("%s differs from a ledger that was built again:\n%s", file, diff)
 		}
 		for id, job := range dead {
 			if seq, err := book.DeadLetter(job.Group, job.ID); err != nil || seq == 0 || seq != letters[id] {

@@ -76,7 +76,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 // failed answers a request with an error. An error of the server is logged in full; the client sees one line.
 func (a *api) failed(w http.ResponseWriter, r *http.Request, err error) {
 	answer := refusal.Of(err)
-	web.ReportError(w, r, a.Log, answer.HTTPStatus(), err, "error_code", answer.Code)
+	web.ReportError(w, r, a.Log.With("error_code", answer.Code), answer.HTTPStatus(), err)
 	refusal.Write(w, answer)
 }
 

@@ -120,7 +120,7 @@ func (p *pages) render(w http.ResponseWriter, r *http.Request, status int, name 
 func (p *pages) failed(w http.ResponseWriter, r *http.Request, err error) {
 	answer := refusal.Of(err)
 	status := answer.HTTPStatus()
-	web.ReportError(w, r, p.Log, status, err, "error_code", answer.Code)
+	web.ReportError(w, r, p.Log.With("error_code", answer.Code), status, err)
 	line := answer.Line
 	if answer.Problems != nil {
 		for _, problem := range answer.Problems.List[:min(3, len(answer.Problems.List))] {
