@@ -11,7 +11,6 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
-	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -108,7 +107,7 @@ type Replay struct {
 	Canary    int                 `json:"canary,omitempty"`
 	PerSecond float64             `json:"per_second,omitempty"`
 	Limit     int                 `json:"limit,omitempty"`
-	State     redrive.State       `json:"state"`
+	State     string              `json:"state"`
 	Why       string              `json:"why,omitempty"` // what it waits for, or why it ended
 	Counts    store.RedriveCounts `json:"counts"`
 	Refused   int                 `json:"refused,omitempty"` // resources that could not be replayed
@@ -121,7 +120,7 @@ type Replay struct {
 // ReplayOf returns a replay as clients see it.
 func ReplayOf(p replay.Progress) Replay {
 	return Replay{
-		ID: p.ID, Filter: p.Filter, Canary: p.Spec.Canary, PerSecond: p.Spec.PerSecond, Limit: p.Spec.Limit, State: p.State, Why: p.Why, Counts: p.Counts,
+		ID: p.ID, Filter: p.Filter, Canary: p.Spec.Canary, PerSecond: p.Spec.PerSecond, Limit: p.Spec.Limit, State: string(p.State), Why: p.Why, Counts: p.Counts,
 		Refused: p.RefusedJobs, Actor: p.Spec.Actor, Reason: p.Spec.Reason, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
 	}
 }
