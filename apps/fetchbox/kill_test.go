@@ -18,7 +18,10 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
@@ -174,7 +177,7 @@ func (v *victims) submit(name, body string) {
 		if err != nil || a.status >= 500 {
 			continue
 		}
-		var done accepted
+		var done intake.Accepted
 		a.is(v.T, http.StatusAccepted, &done)
 		v.mu.Lock()
 		v.jobs[done.Job] = name
@@ -254,6 +257,7 @@ func (v *victims) awaitEnd(jobs int) {
 	for _, p := range v.places {
 		if !p.stream {
 			v.until("all resources have ended", func() bool { return v.ended(client{p.at, v.key}, jobs) })
+			v.until("all dead letters are published", func() bool { return v.published(client{p.at, v.key}) })
 		}
 	}
 }
@@ -262,7 +266,7 @@ func (v *victims) ended(c client, jobs int) bool {
 	seen, cursor := 0, ""
 	for {
 		var page struct {
-			Jobs []jobView
+			Jobs []view.Job
 			Next *holdfast.ID `json:"next_cursor"`
 		}
 		a, err := c.try("GET", "/api/jobs?limit=200&cursor="+cursor, "")
@@ -281,6 +285,24 @@ func (v *victims) ended(c client, jobs int) bool {
 		}
 		cursor = page.Next.String()
 	}
+}
+
+// published reports whether a process knows the dead letter of every failed resource.
+func (v *victims) published(c client) bool {
+	for job := range v.jobs {
+		var page struct{ Resources []view.Resource }
+		a, err := c.try("GET", "/api/jobs/"+job.String()+"/resources?state=failed", "")
+		if err != nil || a.status != http.StatusOK {
+			return false
+		}
+		a.is(v.T, http.StatusOK, &page)
+		for _, r := range page.Resources {
+			if r.DeadLetter == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // account checks at the end that every acknowledged resource was stored once, or has one dead letter, and that nothing else is there.
@@ -315,7 +337,7 @@ func (v *victims) tasks(db store.Store, o *origin) (stored map[string]string, de
 	stored, dead = map[string]string{}, map[string]holdfast.Job{}
 	total := 0
 	for cursor := ""; ; {
-		tasks, next, err := db.Jobs(v.Context(), store.Filter{Kind: Task{}.Kind(), Limit: 200, Cursor: cursor})
+		tasks, next, err := db.Jobs(v.Context(), store.Filter{Kind: work.Task{}.Kind(), Limit: 200, Cursor: cursor})
 		if err != nil {
 			v.Fatal(err)
 		}
@@ -326,7 +348,7 @@ func (v *victims) tasks(db store.Store, o *origin) (stored map[string]string, de
 			}
 			switch job.State {
 			case holdfast.Complete:
-				r, err := (&app{}).resourceView(job)
+				r, err := (&view.Reader{}).ResourceOf(job)
 				if err != nil {
 					v.Fatal(err)
 				}
@@ -434,7 +456,7 @@ func (v *victims) connect() *deadletter.Stream {
 	return stream
 }
 
-// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built anew.
+// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built again.
 func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, letters map[string]uint64) {
 	t := v.T
 	v.Helper()
@@ -460,7 +482,7 @@ func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, l
 			first = all
 		}
 		if diff := cmp.Diff(first, all); diff != "" {
-			t.Errorf("%s differs from a ledger that was built anew:\n%s", file, diff)
+			t.Errorf("%s differs from a ledger that was built again:\n%s", file, diff)
 		}
 		for id, job := range dead {
 			if seq, err := book.DeadLetter(job.Group, job.ID); err != nil || seq == 0 || seq != letters[id] {
