@@ -1,20 +1,15 @@
 package main
 
 import (
-	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/holdfastdev/holdfast/apps/screenshot/service"
-	"github.com/holdfastdev/holdfast/apps/screenshot/shot"
 )
 
 // A visitor is a browser without JavaScript: it sends the forms of pages.
@@ -189,49 +184,5 @@ func TestOperatorsPauseTheSchedulerOnThePage(t *testing.T) {
 	v.sees("The e-mail address or the password is not correct")
 	if v.open("/nothing"); v.status != 404 {
 		t.Errorf("%d", v.status)
-	}
-}
-
-var pictures = flag.String("pictures", "", "a folder for pictures of the pages")
-
-// TestPagesAreShownWithoutErrors takes a picture of each page, light, dark and narrow, with the service's own browsers. With -pictures they are kept.
-func TestPagesAreShownWithoutErrors(t *testing.T) {
-	s := newScene(t)
-	s.works()
-	for _, path := range []string{"/ok/first", "/ok/second", "/status/404"} {
-		s.submit(path)
-	}
-	failed := s.submit("/flaky/1/third")
-	s.ended(failed.ID, service.Completed)
-	s.until("all have ended", func() bool {
-		d, err := s.service.Depth(t.Context())
-		return err == nil && d.Ready+d.Later+d.Processing == 0
-	})
-	if err := s.accounts.ResetPassword(t.Context(), firstEmail, "a long password"); err != nil {
-		t.Fatal(err)
-	}
-	v := s.visitor().open("/sign-in").send("/sign-in", "email", firstEmail, "password", "a long password", "to", "/")
-	site, _ := url.Parse(s.at)
-	cookie := v.client.Jar.Cookies(site)[0]
-	pool, err := browsers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"gallery": "/", "shot": "/shots/" + failed.ID.String(), "keys": "/keys", "credits": "/credits", "team": "/team", "account": "/account", "admin": "/admin", "sign-up": "/sign-up"} {
-		for look, o := range map[string]shot.Options{"light": {Width: 1200}, "dark": {Width: 1200, DarkMode: true}, "phone": {Width: 390, Scale: 2}} {
-			o.URL, o.FullPage, o.TimeoutMS, o.Cookies = s.at+path, true, 60_000, []shot.Cookie{{Name: cookie.Name, Value: cookie.Value}}
-			p, err := pool.Take(t.Context(), o)
-			if err != nil {
-				t.Fatalf("%s %s: %v", name, look, err)
-			}
-			if look == "phone" && p.Facts.Width != 780 {
-				t.Errorf("%s is %d pixels wide on a phone of 780", name, p.Facts.Width)
-			}
-			if *pictures != "" {
-				if err := os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%s.png", name, look)), p.Data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
 	}
 }

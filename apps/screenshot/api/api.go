@@ -168,7 +168,7 @@ func Explain(err error) (*service.Error, int) {
 // Fail answers a request with an error. An error of the service is logged in full; the client sees one line.
 func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	refused, status := Explain(err)
-	web.ReportError(w, r, a.Log, status, err, "error_code", refused.Code)
+	web.ReportError(w, r, a.Log, status, err)
 	if refused.Code == code.Unauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="screenshot"`)
 		if errors.Is(err, account.ErrNoIdentity) {

@@ -182,7 +182,7 @@ func (s *Site) render(v *visit, status int, name string, data view) error {
 // failed shows an error as a page.
 func (s *Site) failed(v *visit, err error) {
 	refused, status := api.Explain(err)
-	web.ReportError(v.w, v.r, s.Log, status, err, "error_code", refused.Code)
+	web.ReportError(v.w, v.r, s.Log, status, err)
 	line := refused.Error()
 	if refused.Short != nil {
 		line = refused.Short.Error() + "."
