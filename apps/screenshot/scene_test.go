@@ -158,7 +158,7 @@ func settingsFor(t testing.TB, env ...string) settings {
 	policies := filepath.Join(folder, "policies.yaml")
 	text := "retry:\n  policies:\n"
 	for _, kind := range []service.JobType{service.TypeScreenshot, service.TypePDF} {
-		text += fmt.Sprintf("    - jobType: %s\n      maxRetries: 3\n      baseDelay: 20ms\n", kind)
+		text += fmt.Sprintf("    - jobType: %s\n      maxRetries: 2\n      baseDelay: 20ms\n", kind)
 	}
 	if err := os.WriteFile(policies, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

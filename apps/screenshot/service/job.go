@@ -172,7 +172,7 @@ func (s *Service) view(job *holdfast.Job) (Job, error) {
 		v.Code, v.IsRetryable = c.Name, c.Retryable
 		reason := c.Message
 		if f.Detail != "" && c.Name != code.SystemPanic && c.Name != code.SystemError && c.Name != code.SystemStorage {
-			reason = strings.TrimSuffix(c.Message, ".") + ": " + f.Detail
+			reason = strings.TrimSuffix(c.Message, ".") + ": " + strings.TrimSuffix(f.Detail, ".") + "."
 		}
 		v.LastFailureReason, v.ErrorCode = &reason, &v.Code
 	}
