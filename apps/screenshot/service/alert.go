@@ -76,7 +76,7 @@ func (s *Service) RetryRates(ctx context.Context, within time.Duration) ([]Retry
 	}
 	var list []RetryRate
 	for _, r := range all.Retries {
-		if !isShot(r.Kind) || r.Number < 1 || r.Number > maxAttempt {
+		if !isShot(r.Kind) || r.Number < 1 || r.Number > maxAttempt || r.Complete+r.Again == 0 {
 			continue
 		}
 		for len(list) < r.Number {

@@ -173,7 +173,7 @@ func (s *Service) sweep(ctx context.Context) error {
 			all = append(all, err)
 			break
 		}
-		needed, err := s.needed(ctx, info.Key, time.Since(info.MadeAt))
+		needed, err := s.Needed(ctx, info.Key, time.Since(info.MadeAt))
 		if err == nil && !needed && !info.Part {
 			err = s.cfg.Bucket.Delete(ctx, info.Key)
 			deleted++
@@ -187,8 +187,8 @@ func (s *Service) sweep(ctx context.Context) error {
 	return errors.Join(append(all, err)...)
 }
 
-// needed reports whether a file is the picture of a job that is to be kept.
-func (s *Service) needed(ctx context.Context, key string, age time.Duration) (bool, error) {
+// Needed reports whether a file is the picture of a job that is to be kept.
+func (s *Service) Needed(ctx context.Context, key string, age time.Duration) (bool, error) {
 	part := strings.Split(key, "/")
 	if len(part) != 4 || part[0] != "pictures" || s.cfg.KeepFiles > 0 && age > s.cfg.KeepFiles {
 		return false, nil
