@@ -23,7 +23,7 @@ func (s *scene) submitMany(n int) (ids []holdfast.ID) {
 			requests = append(requests, map[string]any{"html": `<img src="` + s.origin.URL + `/picture">`, "width": 64, "height": 64, "failOnRequestErrors": true, "allowBlank": true})
 		}
 		var done struct{ Screenshots []service.Job }
-		a := s.call("POST", "/api/v1/screenshots/bulk", map[string]any{"requests": requests}, "Idempotency-Key", "bulk "+strconv.Itoa(len(ids)))
+		a := s.call("POST", "/api/v1/screenshots/bulk", map[string]any{"requests": requests}, "Idempotency-Key", holdfast.NewID().String())
 		if a.into(s, &done); a.Status != 202 {
 			s.Fatalf("%d %s", a.Status, a.Body)
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/netip"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -8,8 +10,10 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/screenshot/browser"
 	"github.com/holdfastdev/holdfast/apps/screenshot/service"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 	"github.com/holdfastdev/holdfast/internal/soak"
 )
 
@@ -17,17 +21,6 @@ import (
 func (s *scene) retry(id holdfast.ID) answer {
 	s.Helper()
 	return s.call("POST", "/api/v1/screenshots/"+id.String()+"/retry", map[string]string{"requestedBy": "user123"})
-}
-
-// submitHTML asks for a shot of a document, which fails if a request of it fails.
-func (s *scene) submitHTML(html string) (job service.Job) {
-	s.Helper()
-	a := s.call("POST", "/api/v1/screenshots", map[string]any{"html": html, "width": 320, "height": 200, "failOnRequestErrors": true, "allowBlank": true})
-	if a.Status != 202 {
-		s.Fatalf("%d %s", a.Status, a.Body)
-	}
-	a.into(s, &job)
-	return job
 }
 
 // requests returns how often a path of the origin was asked for.
@@ -136,44 +129,70 @@ func TestScenario4AManualRetryReplacesTheScheduledOne(t *testing.T) {
 	}, "RETRY_POLICIES", "")
 }
 
+// Scenario 4 again and again: several manual retries of a shot at the same time as its automatic ones.
 func TestOfManyRetriesAtTheSameTimeOneIsMade(t *testing.T) {
 	onBoth(t, func(s *scene) {
 		s.works()
-		for range soak.Pick("rounds of the race of scenario 4", 4, 1000) {
+		for left := soak.Pick("shots in the race of scenario 4", 6, 1000); left > 0; left -= raceAtOnce {
 			s.origin.setDown(true)
-			job := s.submitHTML(`<img src="` + s.origin.URL + `/picture">`) // without a host of its own, so that no breaker opens
-			s.until("it failed once", func() bool { j := s.get(job.ID); return j.RetryCount > 0 || j.Status == service.Failed })
-			var accepted, refused atomic.Int32
+			accepted := map[holdfast.ID]int{}
+			var mu sync.Mutex
 			var wait sync.WaitGroup
-			for range 6 {
+			for _, id := range s.submitMany(min(left, raceAtOnce)) { // documents have no host, so that no breaker opens
 				wait.Go(func() {
-					switch a := s.retry(job.ID); {
-					case a.Status == 200:
-						accepted.Add(1)
-					case a.Status == 409 && a.code() == "CONCURRENT_MODIFICATION", a.Status == 400 && a.code() == "VALIDATION_ERROR":
-						refused.Add(1)
-					default:
-						s.Errorf("%d %s", a.Status, a.Body)
-					}
+					s.until("it failed once", func() bool { j := s.get(id); return j.RetryCount > 0 || j.Status == service.Failed })
+					n := s.race(id)
+					mu.Lock()
+					defer mu.Unlock()
+					accepted[id] = n
 				})
 			}
 			wait.Wait()
 			s.origin.setDown(false)
-			s.until("it ended", func() bool {
-				j := s.get(job.ID)
-				if j.Status == service.Failed {
-					if a := s.retry(job.ID); a.Status == 200 {
-						accepted.Add(1)
-					}
-				}
-				return j.Status == service.Completed
-			})
-			if now, err := s.jobs.Job(s.Context(), job.ID); err != nil || now.Generation != int(accepted.Load())+1 {
-				s.Fatalf("%d retries were accepted, and the shot is in generation %d: %v", accepted.Load(), now.Generation, err)
+			for id, n := range accepted {
+				s.finish(id, n)
 			}
 		}
 		s.sound()
 	}, "WELCOME_CREDITS", "100000")
+}
+
+// raceAtOnce is how many shots are raced for at the same time.
+const raceAtOnce = 20
+
+// race sends several retries of a shot at the same time, and returns how many were accepted. The others must be refused as the specification says.
+func (s *scene) race(id holdfast.ID) int {
+	s.Helper()
+	var accepted atomic.Int32
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			switch a := s.retry(id); {
+			case a.Status == 200:
+				accepted.Add(1)
+			case a.Status == 409 && a.code() == "CONCURRENT_MODIFICATION", a.Status == 400 && a.code() == "VALIDATION_ERROR":
+			default:
+				s.Errorf("%d %s", a.Status, a.Body)
+			}
+		})
+	}
+	wait.Wait()
+	return int(accepted.Load())
+}
+
+// finish retries a shot until it is complete. It must then be in the generation of its accepted retries.
+func (s *scene) finish(id holdfast.ID, accepted int) {
+	s.Helper()
+	s.until("it is complete", func() bool {
+		j := s.get(id)
+		if j.Status == service.Failed && s.retry(id).Status == 200 {
+			accepted++
+		}
+		return j.Status == service.Completed
+	})
+	if now, err := s.jobs.Job(s.Context(), id); err != nil || now.Generation != accepted+1 {
+		s.Errorf("%d retries were accepted, and the shot is in generation %d: %v", accepted, now.Generation, err)
+	}
 }
 
 func TestARetryNeedsCreditsAgain(t *testing.T) {
@@ -247,4 +266,30 @@ func TestThePausedSchedulerRetriesNothingAndResumesByItself(t *testing.T) {
 			s.Errorf("%d %s", a.Status, a.Body)
 		}
 	})
+}
+
+func TestWhileNoBrowserStartsShotsWaitAndSpendNothing(t *testing.T) {
+	guard, err := safehttp.New(safehttp.Config{AnyPort: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := browser.New(browser.Config{Path: filepath.Join(t.TempDir(), "no-chromium"), Size: 1, Guard: guard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := openScene(t, settingsFor(t), pool)
+	s.works()
+	job := s.submit("/ok")
+	s.until("it has tried", func() bool { return pool.Status().Problem != "" && s.get(job.ID).Status == service.Queued })
+	if j := s.get(job.ID); j.RetryCount != 0 || j.ErrorCode == nil || *j.ErrorCode != "BROWSER_UNAVAILABLE" {
+		t.Errorf("%+v", j)
+	}
+	s.has(99, 1, 0)
+	if a := s.call("GET", "/readyz", nil); a.Status != 200 || !strings.Contains(string(a.Body), `{"name":"browsers","well":false}`) {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	if a := s.call("GET", "/metrics", nil); !strings.Contains(string(a.Body), `screenshot_queue_size{queue="delayed"} 1`) {
+		t.Errorf("the metrics lack the shot that waits")
+	}
 }

@@ -35,7 +35,7 @@ func (a *app) face() (*face, error) {
 	f.api = api.New(api.Config{Service: a.service, Accounts: a.accounts, Feed: f.feed, Log: a.log, PerMinute: a.set.PerMinute})
 	f.api.Mount(mux)
 	f.mountHealth(mux)
-	pages := site.New(site.Config{Service: a.service, Accounts: a.accounts, Operator: a.operator, API: f.api, Feed: f.feed, Log: a.log, SignUp: !a.set.SignUpOff})
+	pages := site.New(site.Config{Service: a.service, Accounts: a.accounts, Operator: a.operator, API: f.api, Feed: f.feed, Log: a.log, SignUp: !a.set.SignUpOff, Base: a.set.Public})
 	pages.Mount(mux)
 	outer := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: a.metrics, Refused: f.refused}
 	f.site = outer.Handler(mux)

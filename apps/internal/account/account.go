@@ -47,12 +47,16 @@ type Service struct {
 	db      *database.DB
 	cfg     Config
 	failed  limit.Rates   // sign-ins that failed, by network and by address
+	joined  limit.Rates   // sign-ups, by network
 	hashing chan struct{} // at most so many passwords are hashed at once: each needs memory
 }
 
 const (
 	attemptsBurst = 10 // failed sign-ins, then one more each
 	attemptsEvery = 6 * time.Second
+
+	signUpsBurst = 20 // of a network, then one more each
+	signUpsEvery = 3 * time.Minute
 )
 
 // Open makes the tables and returns the service.
@@ -69,7 +73,7 @@ func Open(ctx context.Context, db *database.DB, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Service{db: db, cfg: cfg, failed: limit.Rates{Burst: attemptsBurst, Every: attemptsEvery}, hashing: make(chan struct{}, hashesAtOnce)}
+	s := &Service{db: db, cfg: cfg, failed: limit.Rates{Burst: attemptsBurst, Every: attemptsEvery}, joined: limit.Rates{Burst: signUpsBurst, Every: signUpsEvery}, hashing: make(chan struct{}, hashesAtOnce)}
 	return s, db.Migrate(ctx, schema)
 }
 

@@ -391,3 +391,15 @@ func TestTheCookieIsForThisSiteOnlyAndRequestsAreIdentifiedByIt(t *testing.T) {
 		s.is(err, account.ErrNoIdentity)
 	})
 }
+
+func TestANetworkMakesFewAccountsAtOnce(t *testing.T) {
+	onBoth(t, func(s *scene) {
+		var err error
+		for n := range 21 {
+			_, err = s.SignUp(s.Context(), account.SignUp{Email: "user" + string(rune('a'+n)) + "@example.org", Password: password, From: "one network"})
+		}
+		s.is(err, account.ErrTooMany)
+		_, err = s.SignUp(s.Context(), account.SignUp{Email: "other@example.org", Password: password, From: "another"})
+		s.is(err, nil)
+	})
+}

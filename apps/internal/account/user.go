@@ -27,6 +27,7 @@ type SignUp struct {
 	Email, Password string
 	Name            string // empty: the part of the e-mail address before the @
 	Organisation    string // the name of the new organisation; empty: that of the user
+	From            any    // the network that asks; see limit.Network. Nil: sign-ups are not counted
 }
 
 const (
@@ -34,7 +35,7 @@ const (
 	maxName  = 100
 )
 
-// SignUp makes an account, and an organisation with the user as its admin. The error is ErrTaken, or wraps ErrInvalid.
+// SignUp makes an account, and an organisation with the user as its admin. The error is ErrTaken, ErrTooMany, or wraps ErrInvalid.
 func (s *Service) SignUp(ctx context.Context, r SignUp) (User, error) {
 	email, err := cleanEmail(r.Email)
 	if err != nil {
@@ -51,6 +52,9 @@ func (s *Service) SignUp(ctx context.Context, r SignUp) (User, error) {
 	organisation, err := cleanName(r.Organisation, name)
 	if err != nil {
 		return User{}, err
+	}
+	if r.From != nil && !s.joined.Allow(r.From) {
+		return User{}, ErrTooMany
 	}
 	hash, err := s.hashPassword(ctx, r.Password)
 	if err != nil {

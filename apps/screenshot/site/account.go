@@ -77,8 +77,8 @@ func (s *Site) signUp(v *visit) error {
 	if err := s.mayEnter(v, &data); err != nil {
 		return err
 	}
-	_, err := s.Accounts.SignUp(v.r.Context(), account.SignUp{Email: form.Get("email"), Password: form.Get("password"), Name: form.Get("name"), Organisation: form.Get("organisation")})
-	if errors.Is(err, account.ErrInvalid) || errors.Is(err, account.ErrTaken) {
+	_, err := s.Accounts.SignUp(v.r.Context(), account.SignUp{Email: form.Get("email"), Password: form.Get("password"), Name: form.Get("name"), Organisation: form.Get("organisation"), From: limit.Network(v.r.RemoteAddr)})
+	if errors.Is(err, account.ErrInvalid) || errors.Is(err, account.ErrTaken) || errors.Is(err, account.ErrTooMany) {
 		refused, status := api.Explain(err)
 		if errors.Is(err, account.ErrTaken) {
 			refused.Message = "There is already an account with this e-mail address. Sign in instead."
@@ -160,7 +160,7 @@ func (s *Site) showKeys(v *visit, status int, fresh string) error {
 	if err != nil {
 		return err
 	}
-	data := keyPage{Keys: keys, Fresh: fresh, Base: "http://" + v.r.Host}
+	data := keyPage{Keys: keys, Fresh: fresh, Base: s.base(v)}
 	if v.Role == account.Admin {
 		data.HookSecret = s.Service.HookSecret(v.Organisation)
 	}
@@ -284,7 +284,7 @@ func (s *Site) invite(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return s.showTeam(v, http.StatusCreated, teamPage{Link: "http://" + v.r.Host + "/join?secret=" + secret, Email: email})
+	return s.showTeam(v, http.StatusCreated, teamPage{Link: s.base(v) + "/join?secret=" + secret, Email: email})
 }
 
 func (s *Site) setRole(v *visit) error {

@@ -37,7 +37,8 @@ type Config struct {
 	API      *api.API
 	Feed     *Feed
 	Log      *slog.Logger
-	SignUp   bool // anyone may make an account
+	SignUp   bool   // anyone may make an account
+	Base     string // address of the service in links; empty: the one that the visitor uses
 }
 
 // A Site serves the pages.
@@ -80,6 +81,15 @@ func (v *visit) back(to, said string) error {
 	}
 	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
 	return nil
+}
+
+// base returns the address of the service for links that are sent to others.
+func (s *Site) base(v *visit) string {
+	scheme := "http://"
+	if v.r.TLS != nil || strings.EqualFold(v.r.Header.Get("X-Forwarded-Proto"), "https") {
+		scheme = "https://"
+	}
+	return cmp.Or(s.Base, scheme+v.r.Host)
 }
 
 // Mount mounts the pages and their forms.
