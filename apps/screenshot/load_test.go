@@ -36,7 +36,7 @@ func (s *scene) submitMany(n int) (ids []holdfast.ID) {
 
 func TestManyRetriesAtOnceAllEndAndCostNothing(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		n := soak.Pick("shots whose retries come at the same time", 8, 1000)
+		n := soak.Pick("shots whose retries come at the same time", 5, 1000)
 		ids := s.submitMany(n)
 		s.has(1_000_000-int64(n), int64(n), 0)
 		if a := s.call("GET", "/api/v1/screenshots/"+ids[n-1].String(), nil); !strings.Contains(string(a.Body), `"queuePosition":`+strconv.Itoa(n)) {
@@ -69,7 +69,7 @@ func TestManyRetriesAtOnceAllEndAndCostNothing(t *testing.T) {
 
 func TestASecondWorkerTakesItsShareOfTheShots(t *testing.T) {
 	onBoth(t, func(s *scene) {
-		ids := s.submitMany(soak.Pick("shots of two workers", 8, 200))
+		ids := s.submitMany(soak.Pick("shots of two workers", 6, 200))
 		s.works()
 		second, err := s.engine()
 		if err != nil {

@@ -2,7 +2,6 @@ package service
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"time"
 
@@ -157,10 +156,11 @@ func (s *Service) view(job *holdfast.Job) (Job, error) {
 		return Job{}, &Error{Code: code.SystemStorage, Cause: err}
 	}
 	v := Job{
-		ID: job.ID, Type: JobType(strings.ToUpper(job.Kind)), Status: statusOf[job.State], URL: publicURL(r.Options.URL), Options: r.Options.Public(), CreatedAt: job.CreatedAt.UTC(), UpdatedAt: updatedAt(job),
+		ID: job.ID, Type: JobType(strings.ToUpper(job.Kind)), Status: statusOf[job.State], Options: r.Options.Public(), CreatedAt: job.CreatedAt.UTC(), UpdatedAt: updatedAt(job),
 		RequestedBy: r.By, Credits: r.Cost, RetryCount: job.Failures + job.Crashes, MaxRetries: s.maxRetries(job), IsRetryable: true, RetryType: "AUTOMATIC",
 		Owner: job.Owner, User: r.User, Generation: job.Generation, AsOf: job.AsOf, Webhook: r.Webhook,
 	}
+	v.URL = v.Options.URL
 	if job.State == holdfast.Failed { // the failure that ended it is no retry
 		v.RetryCount = max(0, v.RetryCount-1)
 	}
@@ -221,12 +221,4 @@ func updatedAt(job *holdfast.Job) time.Time {
 		}
 	}
 	return at.UTC()
-}
-
-// publicURL returns an address without a password.
-func publicURL(text string) string {
-	if u, err := url.Parse(text); err == nil {
-		return u.Redacted()
-	}
-	return text
 }

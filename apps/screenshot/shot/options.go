@@ -2,6 +2,7 @@
 package shot
 
 import (
+	"net/url"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/egress"
@@ -145,8 +146,12 @@ type Facts struct {
 	Failed     []string         `json:"failedRequests,omitempty"`
 }
 
-// Public returns the options as clients read them later: without values of headers and cookies, which may be secrets, and without the text of HTML.
+// Public returns the options as clients read them later: without a password in the address, without values of headers and cookies, which may be secrets, and without
+// the text of HTML.
 func (o Options) Public() Options {
+	if u, err := url.Parse(o.URL); err == nil {
+		o.URL = u.Redacted()
+	}
 	headers := map[string]string{}
 	for name := range o.Headers {
 		headers[name] = hidden
