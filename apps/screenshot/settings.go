@@ -60,7 +60,7 @@ var settingTable = []setting.Setting[settings]{
 
 	{Name: "CHROMIUM", Meaning: "The path of Chromium or Chrome. Default: the one in the PATH.", Set: setting.Text(func(s *settings) *string { return &s.Chromium })},
 	{Name: "BROWSERS", Default: "2", Meaning: "Browsers of a process, and so pictures at the same time. Each needs up to 1 GiB.", Set: setting.Number(func(s *settings) *int { return &s.Browsers }, 1, 64)},
-	{Name: "BROWSER_SANDBOX", Default: "on", Meaning: "off: browsers run without Chromium's sandbox, which needs a user other than root and user namespaces.", Set: setting.Choice(func(s *settings) *bool { return &s.NoSandbox }, "on", "off")},
+	{Name: "BROWSER_SANDBOX", Default: "on", Meaning: "off: browsers run without Chromium's sandbox, which needs user namespaces. As root there is none.", Set: setting.Choice(func(s *settings) *bool { return &s.NoSandbox }, "on", "off")},
 	{Name: "SHOT_TIMEOUT_SEC", Default: "60", Meaning: "The longest time limit that a request may set.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Timeout }, time.Second, time.Second, time.Hour)},
 	{Name: "SHOT_MAX_PIXELS", Default: "100000000", Meaning: "Maximum number of pixels of a picture.", Set: setting.Number(func(s *settings) *int { return &s.Pixels }, 10_000, 1_000_000_000)},
 	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: pages and webhooks may be on private networks and on this machine, and on any port. Then every user can read what this machine can reach.", Set: setting.Choice(func(s *settings) *bool { return &s.PrivateOK }, "off", "on")},
