@@ -166,6 +166,9 @@ func source(t *testing.T) string {
 	return server.URL
 }
 
+// scrapyMemory is how many bytes of bodies Scrapy may hold: more could be the end of the machine.
+const scrapyMemory = 4 << 30
+
 func TestTransfersIntoARealS3Server(t *testing.T) {
 	at, server := source(t), s3test.Start(t)
 	for _, contest := range []struct {
@@ -178,7 +181,14 @@ func TestTransfersIntoARealS3Server(t *testing.T) {
 			lines = append(lines, []string{fmt.Sprintf("%s/%d/%d", at, contest.size, n), fmt.Sprintf("%s-%d", contest.name, n)})
 		}
 		for range *rounds {
+			if contest.count == 0 {
+				break
+			}
 			for _, c := range contenders(t) {
+				if c.name == "Scrapy" && contest.size*atOnce > scrapyMemory {
+					t.Logf("%-6s Scrapy is left out: it holds whole bodies in memory, here up to %d GiB", contest.name, contest.size*atOnce>>30)
+					continue
+				}
 				place := server.Use(t)
 				r := c.transfer(t, lines, place, contest.size+1, time.Hour)
 				stored, wrong := count(t, server, place, contest.size)
