@@ -185,8 +185,8 @@ func TestTransfersIntoARealS3Server(t *testing.T) {
 				break
 			}
 			for _, c := range contenders(t) {
-				if c.name == "Scrapy" && contest.size*atOnce > scrapyMemory {
-					t.Logf("%-6s Scrapy is left out: it holds whole bodies in memory, here up to %d GiB", contest.name, contest.size*atOnce>>30)
+				if c.name == "Scrapy" && contest.size*int64(atOnce) > scrapyMemory {
+					t.Logf("%-6s Scrapy is left out: it holds whole bodies in memory, here up to %d GiB", contest.name, contest.size*int64(atOnce)>>30)
 					continue
 				}
 				place := server.Use(t)
