@@ -73,9 +73,13 @@ func contenders(t *testing.T) []contender {
 			t.Fatal(err)
 		}
 	}
-	return append(all, contender{"rclone", program(func(urls, place string, _ int64) *exec.Cmd {
+	return append(all, contender{"rclone", program(func(urls, place string, most int64) *exec.Cmd {
+		timeout := "10s"
+		if most > 64<<20 {
+			timeout = "5m" // its default: a storage server needs long to put the parts of a large object together
+		}
 		cmd := exec.Command(rclone, "copyurl", "--urls", urls, ":s3:"+strings.TrimPrefix(place, "s3://"), "--transfers", strconv.Itoa(atOnce), "--checkers", strconv.Itoa(atOnce),
-			"--low-level-retries", "1", "--retries", "1", "--contimeout", "10s", "--timeout", "10s", "--s3-no-check-bucket", "--ignore-times")
+			"--low-level-retries", "1", "--retries", "1", "--contimeout", "10s", "--timeout", timeout, "--s3-no-check-bucket", "--ignore-times")
 		cmd.Env = append(os.Environ(), "RCLONE_S3_PROVIDER=Other", "RCLONE_S3_ENDPOINT="+os.Getenv("S3_ENDPOINT"), "RCLONE_S3_ENV_AUTH=true", "RCLONE_CONFIG="+os.DevNull)
 		return cmd
 	})}, contender{"Scrapy", program(func(urls, place string, most int64) *exec.Cmd {
