@@ -35,7 +35,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert fetchbox proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox screenshot proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ convert: ## run the converter, an application on Holdfast: PDF to XML, in a brow
 fetchbox: ## run FetchBox, an application on Holdfast: fetch resources through proxies into object storage; its page is at http://127.0.0.1:4760
 	@cd apps && $(GO) build -o ../bin/ ./fetchbox
 	@bin/fetchbox
+
+screenshot: ## run the screenshot service, an application on Holdfast: pictures of pages by Chromium, with credits and retries; its page is at http://127.0.0.1:4770
+	@$(GO) run ./internal/testprograms/ensure chromium
+	@cd apps && $(GO) build -o ../bin/ ./screenshot
+	@bin/screenshot
 
 # STEPS are the parts of `make test`, and of `make soak`. Two run at the same time; the long ones begin first.
 STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \

@@ -38,8 +38,11 @@ var shared struct {
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
 // A package that leaves it out, or a test process that dies, does not leave a server behind either: see [Start].
-func Main(m *testing.M) {
+func Main(m *testing.M, after ...func()) {
 	code := m.Run()
+	for _, end := range after {
+		end()
+	}
 	if err := stopShared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

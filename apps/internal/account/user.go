@@ -195,3 +195,25 @@ func cleanName(text, otherwise string) (string, error) {
 	}
 	return text, nil
 }
+
+// ResetPassword gives the user with an e-mail address another password and ends all of the user's sessions. It is for operators; users have ChangePassword. The error
+// is ErrNotFound, or wraps ErrInvalid.
+func (s *Service) ResetPassword(ctx context.Context, email, password string) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	user, err := s.UserByEmail(ctx, email)
+	if err != nil {
+		return err
+	}
+	hash, err := s.hashPassword(ctx, password)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *database.Tx) error {
+		if err := tx.Exec(ctx, `UPDATE account_user SET password = ? WHERE id = ?`, hash, user.ID); err != nil {
+			return err
+		}
+		return tx.Exec(ctx, `DELETE FROM account_session WHERE user_id = ?`, user.ID)
+	})
+}

@@ -28,9 +28,9 @@ const (
 
 // A Refusal is a host that a program asked for, and why it was not connected.
 type Refusal struct {
-	Host   string // host:port, as the program wrote it
-	Reason Reason
-	Times  int
+	Host   string `json:"host"` // host:port, as the program wrote it
+	Reason Reason `json:"reason"`
+	Times  int    `json:"times"`
 }
 
 // maxRefusals is how many different refusals a report has. Further ones are only counted.

@@ -144,3 +144,29 @@ type Facts struct {
 	Dialogs    int              `json:"dialogs,omitempty"` // that the page opened, and that were dismissed
 	Failed     []string         `json:"failedRequests,omitempty"`
 }
+
+// Public returns the options as clients read them later: without values of headers and cookies, which may be secrets, and without the text of HTML.
+func (o Options) Public() Options {
+	headers := map[string]string{}
+	for name := range o.Headers {
+		headers[name] = hidden
+	}
+	if o.Headers != nil {
+		o.Headers = headers
+	}
+	cookies := make([]Cookie, len(o.Cookies))
+	for i, c := range o.Cookies {
+		c.Value = hidden
+		cookies[i] = c
+	}
+	if o.Cookies != nil {
+		o.Cookies = cookies
+	}
+	if o.HTML != "" {
+		o.HTML = hidden
+	}
+	return o
+}
+
+// hidden stands for a value that is not shown.
+const hidden = "(hidden)"
