@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,41 +175,6 @@ func TestAReaderThatFailsEndsTheProgramWithItsError(t *testing.T) {
 	_, err := child.Run(t.Context(), c)
 	if e := reasonOf(t, err); e.ExitCode != 2 {
 		t.Error("the end of the program is the cause, not the missing output:", err)
-	}
-}
-
-func TestProcessesThatAProgramLeavesAreEnded(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc")
-	}
-	out, err := child.Run(t.Context(), program("family"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid := strings.TrimSpace(out.Stdout)
-	state, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err == nil && !strings.Contains(string(state), ") Z ") {
-		t.Errorf("process %s still runs: %s", pid, state)
-	}
-}
-
-func TestLimitsOfMemoryAndFilesEndTheProgram(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux limits a process that runs")
-	}
-	c := program("allocate")
-	c.Limits.Memory = 1 << 30
-	_, err := child.Run(t.Context(), c)
-	if e := reasonOf(t, err); e.Reason != child.Failed {
-		t.Error(e)
-	}
-	file := filepath.Join(t.TempDir(), "big")
-	c = program("write", file)
-	c.Limits.FileSize = 10 << 20
-	_, err = child.Run(t.Context(), c)
-	reasonOf(t, err)
-	if info, err := os.Stat(file); err != nil || info.Size() > 10<<20 {
-		t.Error(info.Size(), err)
 	}
 }
 
