@@ -137,7 +137,8 @@ func (k *seeker) shift(at peak) {
 	for v := range grid {
 		for u := range grid {
 			sin, cos := math.Sincos(2 * math.Pi * (signed(u)*at.x + signed(v)*at.y) / grid)
-			from, to := source[v*grid+u], v*grid+u
+			to := frequency(u, v)
+			from := source[to]
 			re, im := k.tile.Re[from], k.tile.Im[from]
 			k.pair.Re[to] = re*float32(cos) - im*float32(sin)
 			k.pair.Im[to] = re*float32(sin) + im*float32(cos)

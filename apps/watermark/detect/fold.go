@@ -74,7 +74,9 @@ func whiten(t fourier.Tile) {
 // An Orientation says how a copy was turned or flipped: first its rows and columns are swapped, then left and right, then top and bottom.
 type Orientation struct{ Swap, FlipX, FlipY bool }
 
-func orientation(n int) Orientation { return Orientation{n&1 != 0, n&2 != 0, n&4 != 0} }
+func orientation(n int) Orientation {
+	return Orientation{FlipX: n&1 != 0, FlipY: n&2 != 0, Swap: n&4 != 0}
+}
 
 const orientations = 8
 
@@ -98,5 +100,8 @@ func (o Orientation) source(u, v int) int {
 	if o.Swap {
 		u, v = v, u
 	}
-	return v*grid + u
+	return frequency(u, v)
 }
+
+// frequency returns where a spectrum has a frequency.
+func frequency(u, v int) int { return u*grid + v }

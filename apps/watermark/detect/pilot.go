@@ -44,7 +44,7 @@ func newSeeker(s *Sum, layout *mark.Layout, picture []float32) *seeker {
 		k.sources[o] = make([]uint16, grid*grid)
 		for v := range grid {
 			for u := range grid {
-				k.sources[o][v*grid+u] = uint16(orientation(o).source(u, v))
+				k.sources[o][frequency(u, v)] = uint16(orientation(o).source(u, v))
 			}
 		}
 	}

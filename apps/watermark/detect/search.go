@@ -41,8 +41,12 @@ func (s *Sum) Search(ctx context.Context, c Campaign) (*Report, error) {
 	for range max(1, min(4, runtime.GOMAXPROCS(0))) {
 		h.seekers = append(h.seekers, newSeeker(s, layout, picture))
 	}
-	for _, step := range []func() []period{h.known, func() []period { return h.scales(stretches[:1]) }, func() []period { return h.scales(stretches[1:]) }} {
-		h.examine(ctx, step())
+	for _, step := range []func(){
+		func() { h.examine(ctx, h.known(), []int{0, 2, 4, 6}) },
+		func() { h.examine(ctx, h.scales(stretches[:1]), []int{0, 2, 4, 6}) },
+		func() { h.examine(ctx, h.scales(stretches[1:]), []int{0}) }, // upright and mirrored only
+	} {
+		step()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -100,9 +104,9 @@ func (h *hunt) step(p period) float64 {
 	return 0.6 * (p.x / mark.Side) / float64(max(h.width, h.height))
 }
 
-// examine looks for the pilot at some periods, and compares the recipients at the best of them.
-func (h *hunt) examine(ctx context.Context, periods []period) {
-	peaks := h.spread(ctx, periods)
+// examine looks for the pilot at some periods and pairs of orientations, and compares the recipients at the best of them.
+func (h *hunt) examine(ctx context.Context, periods []period, pairs []int) {
+	peaks := h.spread(ctx, periods, pairs)
 	h.report.Scales += len(periods)
 	seen := map[[3]int]bool{}
 	taken := 0
@@ -130,13 +134,13 @@ func (h *hunt) examine(ctx context.Context, periods []period) {
 }
 
 // spread looks for the pilot at the periods on all processors, and returns the highest peak of each orientation and period, best first.
-func (h *hunt) spread(ctx context.Context, periods []period) (peaks []peak) {
+func (h *hunt) spread(ctx context.Context, periods []period, pairs []int) (peaks []peak) {
 	var working sync.WaitGroup
 	found := make([][]peak, len(h.seekers))
 	for n, k := range h.seekers {
 		working.Go(func() {
 			for i := n; i < len(periods) && ctx.Err() == nil; i += len(h.seekers) {
-				found[n] = append(found[n], k.best(periods[i], []int{0, 2, 4, 6})...)
+				found[n] = append(found[n], k.best(periods[i], pairs)...)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func TestTheTransformIsThatOfTheDefinitionAndCanBeUndone(t *testing.T) {
 					want += complex(float64(before.Re[y*n+x]), float64(before.Im[y*n+x])) * cmplx.Rect(1, angle)
 				}
 			}
-			got := complex(float64(tile.Re[v*n+u]), float64(tile.Im[v*n+u]))
+			got := complex(float64(tile.Re[u*n+v]), float64(tile.Im[u*n+v]))
 			if cmplx.Abs(got-want) > 1e-4 {
 				t.Fatalf("at %d, %d: %v, want %v", u, v, got, want)
 			}
