@@ -96,16 +96,16 @@ var table = []row{
 	{InputText, "input", final, user, 422, "No font has the characters of the visible mark.", "Install a font for the script (Debian: fonts-noto), or change the name."},
 
 	{FFmpegMissing, "system", retried, us, 503, "FFmpeg cannot be started.", "Install FFmpeg, or correct its path in the settings. Jobs are retried."},
-	{FFmpegKilled, "resources", retried, us, 503, "FFmpeg was ended by the system.", "Usually memory was short (exit code 137): look at dmesg, lower the number of workers, or add memory."},
-	{FFmpegMemory, "resources", retried, us, 503, "FFmpeg did not get enough memory.", "Raise the memory limit of FFmpeg in the settings, or lower its threads or the number of workers."},
+	{FFmpegKilled, "system", retried, us, 503, "FFmpeg was ended by the system.", "Usually memory was short (exit code 137): look at dmesg, lower the number of workers, or add memory."},
+	{FFmpegMemory, "system", retried, us, 503, "FFmpeg did not get enough memory.", "Raise the memory limit of FFmpeg in the settings, or lower its threads or the number of workers."},
 	{FFmpegTimeout, "timeout", retried, us, 504, "The work took longer than allowed.", "Raise the time limit in the settings if this machine needs longer for such videos."},
 	{FFmpegStalled, "timeout", retried, us, 504, "FFmpeg stood still.", "Look at the disk and the load of the machine; the detail has what FFmpeg printed."},
 	{FFmpegFailed, "dependency", retried, dependency, 502, "FFmpeg failed.", "Read the detail: it has what FFmpeg printed last."},
 	{OutputWrong, "dependency", retried, us, 502, "The copy is not what it should be.", "Read the detail. A copy is offered only if it has the length and the tracks of its source."},
-	{OutputTooLarge, "resources", retried, us, 507, "The copy became larger than allowed.", "Raise the limit of the output in the settings, or use a higher CRF."},
+	{OutputTooLarge, "storage", retried, us, 507, "The copy became larger than allowed.", "Raise the limit of the output in the settings, or use a higher CRF."},
 
-	{DiskFull, "resources", retried, us, 507, "There is not enough free disk space.", "Free space in the folder of the service. Jobs are retried."},
-	{DiskError, "resources", retried, us, 503, "A file could not be read or written.", "Check the permissions of the folder of the service and the health of its disk."},
+	{DiskFull, "storage", retried, us, 507, "There is not enough free disk space.", "Free space in the folder of the service. Jobs are retried."},
+	{DiskError, "storage", retried, us, 503, "A file could not be read or written.", "Check the permissions of the folder of the service and the health of its disk."},
 
 	{DetectNoCampaign, "input", final, user, 422, "There is no campaign with an invisible mark to compare with.", "Publish a campaign first, or choose another one."},
 	{DetectFailed, "system", final, us, 500, "The mark could not be looked for.", "Read the detail, and upload the clip again. This is not retried by itself."},
