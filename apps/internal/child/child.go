@@ -43,7 +43,7 @@ type Command struct {
 	// Read reads stdout while the program runs; alive reports progress. An error of Read ends the program and is returned as it is. Without Read, Run keeps the output, and
 	// every output counts as progress.
 	Read func(stdout io.Reader, alive func()) error
-	// Feed writes to stdin instead of Stdin while the program runs. Its error counts only if the program succeeds.
+	// Feed writes to stdin instead of Stdin while the program runs. It is no error if the program does not read all of it.
 	Feed func(stdin io.Writer) error
 }
 
@@ -207,8 +207,11 @@ func (r *run) connect(cmd *exec.Cmd) (reading <-chan error, closeTheirs func(), 
 		}
 		theirs, cmd.Stdin = append(theirs, in), in
 		work = append(work, func() error {
-			err := r.Feed(ours)
-			return errors.Join(err, ours.Close())
+			err := errors.Join(r.Feed(ours), ours.Close())
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // the program needs no more
+			}
+			return err
 		})
 	}
 	done := make(chan error, len(work)+1)
@@ -234,9 +237,9 @@ func (r *run) connect(cmd *exec.Cmd) (reading <-chan error, closeTheirs func(), 
 	return all, closeTheirs, nil
 }
 
-// closedByProgram reports whether an error of Read or Feed only says that the program has closed its end of the pipe, as it does when it ends.
+// closedByProgram reports whether an error of Read only says that the program has closed its output, as it does when it ends.
 func closedByProgram(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // errorOf says how the program ended.

@@ -28,7 +28,7 @@ type Limits struct {
 	Duration time.Duration // 4 h when zero
 	Bytes    int64         // of the file; 20 GiB when zero
 	Tracks   int           // 16 when zero
-	Stall    time.Duration // FFmpeg is ended when it makes no progress for so long; 2 min when zero
+	Stall    time.Duration // FFmpeg is ended when it makes no progress for so long; 5 min when zero
 	Time     time.Duration // for one copy; 6 h when zero. It is the seed's guard against jobs that never end
 }
 
@@ -45,7 +45,7 @@ func (t Tools) ffprobe() string          { return or(t.FFprobe, "ffprobe") }
 func (l Limits) pixels() int             { return or(l.Pixels, 3840*2160) }
 func (l Limits) tracks() int             { return or(l.Tracks, 16) }
 func (l Limits) bytes() int64            { return or(l.Bytes, 20<<30) }
-func (l Limits) stall() time.Duration    { return or(l.Stall, 2*time.Minute) }
+func (l Limits) stall() time.Duration    { return or(l.Stall, 5*time.Minute) }
 func (l Limits) time() time.Duration     { return or(l.Time, 6*time.Hour) }
 func (l Limits) duration() time.Duration { return or(l.Duration, 4*time.Hour) }
 
