@@ -168,10 +168,7 @@ func (h *hunt) climb(from peak) peak {
 	for range 4 {
 		for _, side := range [][2]float64{{1, 1}, {1, 0}, {0, 1}} {
 			for _, way := range []float64{1, -1} {
-				for range 3 {
-					if !try(best.period.times(1+way*step*side[0], 1+way*step*side[1])) {
-						break
-					}
+				for n := 0; n < 3 && try(best.period.times(1+way*step*side[0], 1+way*step*side[1])); n++ {
 				}
 			}
 		}

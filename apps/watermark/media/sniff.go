@@ -1,4 +1,4 @@
-// Package media looks at videos, marks them and reads them, all with FFmpeg in a process of its own. Files come from strangers: the format is decided by their first bytes and
+// Package media looks at videos, marks them and reads them, all with FFmpeg in a process of its own. The files are not trusted: the format is decided by their first bytes and
 // forced on FFmpeg, which may open nothing but that file, with limits of time, memory and size. Errors have codes of package code.
 package media
 
@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/watermark/code"
 )
 
-// A format is what the first bytes of a file say. FFmpeg is told to read it as this and nothing else: some of its formats are lists of other files to open.
+// A format is what the first bytes of a file say. FFmpeg reads it as this and nothing else: some of its formats are lists of other files to open.
 type format struct {
 	demuxer string
 	picture bool
