@@ -60,7 +60,7 @@ STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' 
 	'cross: $(MAKE) --no-print-directory cross' \
 	'vulncheck: $(MAKE) --no-print-directory vulncheck' \
 	'bench: cd bench && $(GO) test . && cd measure && $(GO) test .'
-TIMEOUT  = 25m
+TIMEOUT  = 60m
 # The major versions of PostgreSQL on which `make soak` runs the tests of store/postgres; internal/pgtest/with gets their programs.
 VERSIONS = 14 15 16 17 18
 

@@ -13,8 +13,10 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/manifest"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
@@ -23,7 +25,7 @@ import (
 // total returns how many tasks and how many groups with members the store has.
 func (s *scene) total() (tasks, jobs int) {
 	s.Helper()
-	tasks, err := s.store.Count(context.Background(), store.Filter{Kind: Task{}.Kind()}, 1_000_000)
+	tasks, err := s.store.Count(context.Background(), store.Filter{Kind: work.Task{}.Kind()}, 1_000_000)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func (s *scene) total() (tasks, jobs int) {
 func TestAManifestIsAcceptedAndFetched(t *testing.T) {
 	s := newScene(t)
 	a := s.ask("POST", "/api/jobs", manifestOf(s.origin.URL, "/ok/a", "/ok/b"))
-	var done accepted
+	var done intake.Accepted
 	a.is(t, http.StatusAccepted, &done)
 	if a.header.Get("Location") != "/api/jobs/"+done.Job.String() || done.Resources != 2 {
 		t.Errorf("%s %+v", a.header.Get("Location"), done)
@@ -182,7 +184,7 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 	for i := range ids {
 		sent.Go(func() {
 			a, err := client{s.at, s.key}.try("POST", "/api/jobs", body, "Idempotency-Key", "monday")
-			var done accepted
+			var done intake.Accepted
 			if err == nil && a.status == http.StatusServiceUnavailable { // more at once than MAX_INTAKES allows
 				return
 			}
@@ -195,7 +197,7 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 		})
 	}
 	sent.Wait()
-	var again accepted
+	var again intake.Accepted
 	s.ask("POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &again)
 	for _, id := range ids {
 		if !id.IsZero() && id != again.Job {
@@ -211,7 +213,7 @@ func TestAnIdempotencyKeyMakesOneJob(t *testing.T) {
 		t.Errorf("%+v", no)
 	}
 	other := s.newKey(apikey.Request{Name: "other", Scope: apikey.Operator})
-	var theirs accepted
+	var theirs intake.Accepted
 	client{s.at, other}.ask(t, "POST", "/api/jobs", body, "Idempotency-Key", "monday").is(t, http.StatusAccepted, &theirs)
 	if theirs.Existing {
 		t.Error("an idempotency key reaches another owner's job")
@@ -250,7 +252,7 @@ func TestALargeManifestIsAccepted(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&lines, "{\"url\":\"https://example.com/%d\"}\n", i)
 	}
-	var done accepted
+	var done intake.Accepted
 	s.ask("POST", "/api/jobs", lines.String(), "Content-Type", "application/x-ndjson").is(t, http.StatusAccepted, &done)
 	if tasks, _ := s.total(); tasks != n || done.Resources != n {
 		t.Errorf("%d tasks, %+v", tasks, done)

@@ -18,7 +18,10 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/processtest"
 	"github.com/holdfastdev/holdfast/apps/internal/s3test"
@@ -174,7 +177,7 @@ func (v *victims) submit(name, body string) {
 		if err != nil || a.status >= 500 {
 			continue
 		}
-		var done accepted
+		var done intake.Accepted
 		a.is(v.T, http.StatusAccepted, &done)
 		v.mu.Lock()
 		v.jobs[done.Job] = name
@@ -262,7 +265,7 @@ func (v *victims) ended(c client, jobs int) bool {
 	seen, cursor := 0, ""
 	for {
 		var page struct {
-			Jobs []jobView
+			Jobs []view.Job
 			Next *holdfast.ID `json:"next_cursor"`
 		}
 		a, err := c.try("GET", "/api/jobs?limit=200&cursor="+cursor, "")
@@ -315,7 +318,7 @@ func (v *victims) tasks(db store.Store, o *origin) (stored map[string]string, de
 	stored, dead = map[string]string{}, map[string]holdfast.Job{}
 	total := 0
 	for cursor := ""; ; {
-		tasks, next, err := db.Jobs(v.Context(), store.Filter{Kind: Task{}.Kind(), Limit: 200, Cursor: cursor})
+		tasks, next, err := db.Jobs(v.Context(), store.Filter{Kind: work.Task{}.Kind(), Limit: 200, Cursor: cursor})
 		if err != nil {
 			v.Fatal(err)
 		}
@@ -326,7 +329,7 @@ func (v *victims) tasks(db store.Store, o *origin) (stored map[string]string, de
 			}
 			switch job.State {
 			case holdfast.Complete:
-				r, err := (&app{}).resourceView(job)
+				r, err := (&view.Reader{}).ResourceOf(job)
 				if err != nil {
 					v.Fatal(err)
 				}
@@ -434,7 +437,7 @@ func (v *victims) connect() *deadletter.Stream {
 	return stream
 }
 
-// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built anew.
+// accountLedgers checks that the ledger of each process points at the dead letters, and equals one that is built again.
 func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, letters map[string]uint64) {
 	t := v.T
 	v.Helper()
@@ -460,7 +463,7 @@ func (v *victims) accountLedgers(db store.Store, dead map[string]holdfast.Job, l
 			first = all
 		}
 		if diff := cmp.Diff(first, all); diff != "" {
-			t.Errorf("%s differs from a ledger that was built anew:\n%s", file, diff)
+			t.Errorf("%s differs from a ledger that was built again:\n%s", file, diff)
 		}
 		for id, job := range dead {
 			if seq, err := book.DeadLetter(job.Group, job.ID); err != nil || seq == 0 || seq != letters[id] {

@@ -91,7 +91,7 @@ func serve(ctx context.Context, set settings, out io.Writer, log *slog.Logger) (
 	if err != nil {
 		return err
 	}
-	handler, err := a.handler()
+	site, err := a.site()
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func serve(ctx context.Context, set settings, out io.Writer, log *slog.Logger) (
 	if err != nil {
 		return err
 	}
-	server := web.NewServer(listener, handler, set.Grace, log)
+	server := web.NewServer(listener, site, set.Grace, log)
 	defer server.Close()
 	key, err := a.localKey(ctx)
 	if err != nil {

@@ -8,6 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
+	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
@@ -23,12 +27,12 @@ type metrics struct {
 	proxyUsable   *prometheus.Desc
 	proxyScore    *prometheus.Desc
 	proxyRequests *prometheus.Desc
-	app           *app
+	proxies       *proxy.Pools
 }
 
-func newMetrics(a *app) *metrics {
+func newMetrics(operator *ops.Service, outbox *deadletter.Outbox, files *spool.Spool, proxies *proxy.Pools) *metrics {
 	m := &metrics{
-		Metrics: telemetry.New(telemetry.Config{Source: a.operator}), registry: prometheus.NewRegistry(), app: a,
+		Metrics: telemetry.New(telemetry.Config{Source: operator}), registry: prometheus.NewRegistry(), proxies: proxies,
 		deadLetters:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "fetchbox_dead_letters_total", Help: "Dead letters that this process published, by code."}, []string{"code"}),
 		bytes:         prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloaded_bytes_total", Help: "Bytes of complete downloads."}),
 		downloads:     prometheus.NewCounter(prometheus.CounterOpts{Name: "fetchbox_downloads_total", Help: "Complete downloads."}),
@@ -41,16 +45,16 @@ func newMetrics(a *app) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	m.registry.MustRegister(m.Metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.deadLetters, m.bytes, m.downloads, m.tries, proxyCollector{m},
-		gauge("fetchbox_dead_letters_behind", "Events that the outbox of dead letters has not handled yet.", func() float64 { return float64(a.outbox.Behind()) }),
+		gauge("fetchbox_dead_letters_behind", "Events that the outbox of dead letters has not handled yet.", func() float64 { return float64(outbox.Behind()) }),
 		gauge("fetchbox_ledger_behind", "Events that the ledger does not have yet.", func() float64 { return float64(m.ledgerBehind.Load()) }),
-		gauge("fetchbox_spool_bytes", "Size of the downloads in the spool.", func() float64 { return float64(a.spoolUsage().Bytes) }),
-		gauge("fetchbox_spool_files", "Number of downloads in the spool.", func() float64 { return float64(a.spoolUsage().Files) }),
+		gauge("fetchbox_spool_bytes", "Size of the downloads in the spool.", func() float64 { return float64(files.Usage().Bytes) }),
+		gauge("fetchbox_spool_files", "Number of downloads in the spool.", func() float64 { return float64(files.Usage().Files) }),
 	)
 	return m
 }
 
 func (m *metrics) observeDeadLetter(code string) { m.deadLetters.WithLabelValues(code).Inc() }
-func (m *metrics) observeIntakeRetry()           { m.tries.Inc() }
+func (m *metrics) observeIntakeFailure()         { m.tries.Inc() }
 
 func (m *metrics) observeDownload(size int64) {
 	m.downloads.Inc()
@@ -74,7 +78,7 @@ func (p proxyCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p proxyCollector) Collect(to chan<- prometheus.Metric) {
-	for _, s := range p.app.transfer.proxies.Status() {
+	for _, s := range p.proxies.Status() {
 		usable := 0.0
 		if s.Usable {
 			usable = 1

@@ -15,11 +15,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
 )
 
@@ -27,16 +25,17 @@ const replayTimeout = 2 * time.Minute
 
 // replayCommand implements `fetchbox replay`: it asks a running fetchbox, through its API.
 func replayCommand(ctx context.Context, set *settings, env func(string) string, args []string, out io.Writer) error {
-	var request replayRequest
-	var seq, job, since, until, address string
+	var request replay.Request
+	var text replay.FilterText
+	var address string
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the returned error contains it
-	flags.StringVar(&seq, "seq", "", "sequence numbers: 17, or 17-42, or 17- for all from 17 on")
+	flags.StringVar(&text.Sequence, "seq", "", "sequence numbers: 17, or 17-42, or 17- for all from 17 on")
 	flags.StringVar(&request.Filter.Code, "code", "", "code of the failure, such as DOWNLOAD_TIMEOUT, or DOWNLOAD_ for all that begin with it")
 	flags.StringVar(&request.Filter.Host, "host", "", "host of the resource")
-	flags.StringVar(&job, "job", "", "id of the job")
-	flags.StringVar(&since, "since", "", "failed at this time or later: 2026-01-31T12:00:00Z, or an age such as 2h")
-	flags.StringVar(&until, "until", "", "failed before this time, or longer ago than an age")
+	flags.StringVar(&text.Job, "job", "", "id of the job")
+	flags.StringVar(&text.Since, "since", "", "failed at this time or later: 2026-01-31T12:00:00Z, or an age such as 2h")
+	flags.StringVar(&text.Until, "until", "", "failed before this time, or longer ago than an age")
 	flags.IntVar(&request.Canary, "canary", 0, "resources to replay first; the others follow only if these end well")
 	flags.Float64Var(&request.PerSecond, "rate", 0, "resources per second (10)")
 	flags.IntVar(&request.Limit, "limit", 0, "total number of resources")
@@ -52,18 +51,18 @@ func replayCommand(ctx context.Context, set *settings, env func(string) string, 
 		}
 		return errors.Join(err, fmt.Errorf("replay: %w", errUsage))
 	}
-	if err := errors.Join(parseSequence(seq, &request.Filter), parseJob(job, &request.Filter), parseInstant("since", since, &request.Filter.Since), parseInstant("until", until, &request.Filter.Until)); err != nil {
+	if err := text.ParseInto(&request.Filter); err != nil {
 		return fmt.Errorf("%w\n%w", err, errUsage)
 	}
 	key, err := commandKey(set, env)
 	if err != nil {
 		return err
 	}
-	text, err := callAPI(ctx, cmp.Or(address, localAddress(set.Addr)), key, request)
+	answer, err := callAPI(ctx, cmp.Or(address, localAddress(set.Addr)), key, request)
 	if err != nil {
 		return err
 	}
-	return printReplay(out, request.DryRun, text)
+	return printReplay(out, request.DryRun, answer)
 }
 
 // localAddress returns the address at which this machine reaches a fetchbox that listens on ADDR.
@@ -86,49 +85,7 @@ func commandKey(set *settings, env func(string) string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-func parseSequence(text string, into *replay.Filter) (err error) {
-	if text == "" {
-		return nil
-	}
-	from, to, isRange := strings.Cut(text, "-")
-	if into.From, err = strconv.ParseUint(from, 10, 64); err == nil {
-		switch {
-		case !isRange:
-			into.To = into.From
-		case to != "":
-			into.To, err = strconv.ParseUint(to, 10, 64)
-		}
-	}
-	if err != nil {
-		return errors.New("-seq: use 17, 17-42 or 17-")
-	}
-	return nil
-}
-
-func parseJob(text string, into *replay.Filter) (err error) {
-	if text != "" {
-		into.Job, err = holdfast.ParseID(text)
-	}
-	return err
-}
-
-func parseInstant(name, text string, into *time.Time) error {
-	if text == "" {
-		return nil
-	}
-	if age, err := time.ParseDuration(text); err == nil && age >= 0 {
-		*into = time.Now().Add(-age).UTC()
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return fmt.Errorf("-%s: use a time such as 2026-01-31T12:00:00Z, or an age such as 2h", name)
-	}
-	*into = at.UTC()
-	return nil
-}
-
-func callAPI(ctx context.Context, address, key string, request replayRequest) ([]byte, error) {
+func callAPI(ctx context.Context, address, key string, request replay.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
 	body, err := json.Marshal(request)

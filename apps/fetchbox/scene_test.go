@@ -21,7 +21,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/ops"
@@ -114,7 +116,7 @@ type scene struct {
 	origin *origin
 	store  store.Store
 	faulty *storetest.Faulty
-	api    *api
+	site   *site
 	at     string // its address
 	key    string // of an operator without an owner of its own
 	logged *bytes.Buffer
@@ -151,19 +153,23 @@ func idleScene(t *testing.T, env ...string) *scene {
 	t.Helper()
 	s := &scene{T: t, origin: newOrigin(t), logged: &bytes.Buffer{}}
 	log := &lockedWriter{to: s.logged}
-	a, err := open(context.Background(), settingsFor(t, env...), slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
+	s.app = &app{set: settingsFor(t, env...), log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	if err := s.openStore(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	s.app, s.store = a, a.jobs
-	s.faulty = storetest.NewFaulty(a.jobs)
-	a.jobs = s.faulty
 	t.Cleanup(s.end)
-	if s.api, err = a.handler(); err != nil {
+	s.store = s.jobs
+	s.faulty = storetest.NewFaulty(s.store)
+	s.jobs = s.faulty
+	if err := s.openRest(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s.api)
-	t.Cleanup(func() { _ = s.api.Close(); server.Close() })
+	var err error
+	if s.site, err = s.app.site(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.site)
+	t.Cleanup(func() { _ = s.site.Close(); server.Close() })
 	s.at = server.URL
 	s.key = s.newKey(apikey.Request{Name: "test", Scope: apikey.Operator})
 	return s
@@ -322,16 +328,16 @@ func (s *scene) submits(paths ...string) holdfast.ID {
 
 func (s *scene) submitsManifest(text string) holdfast.ID {
 	s.Helper()
-	var done accepted
+	var done intake.Accepted
 	s.ask("POST", "/api/jobs", text).is(s, http.StatusAccepted, &done)
 	return done.Job
 }
 
 // becomes waits until the snapshot of a job has a status.
-func (s *scene) becomes(job holdfast.ID, status ledger.Status) (v jobView) {
+func (s *scene) becomes(job holdfast.ID, status ledger.Status) (v view.Job) {
 	s.Helper()
 	s.until("the job is "+string(status), func() bool {
-		v = jobView{}
+		v = view.Job{}
 		s.ask("GET", "/api/jobs/"+job.String(), "").is(s, http.StatusOK, &v)
 		return v.Status == status && v.ResourcesQueued+v.ResourcesRunning == 0
 	})
@@ -339,13 +345,13 @@ func (s *scene) becomes(job holdfast.ID, status ledger.Status) (v jobView) {
 }
 
 // resourcesOf returns the resources of a job by their path.
-func (s *scene) resourcesOf(job holdfast.ID) map[string]resourceView {
+func (s *scene) resourcesOf(job holdfast.ID) map[string]view.Resource {
 	s.Helper()
-	all := map[string]resourceView{}
+	all := map[string]view.Resource{}
 	for cursor := ""; ; {
 		var page struct {
-			Resources []resourceView `json:"resources"`
-			Next      *string        `json:"next_cursor"`
+			Resources []view.Resource `json:"resources"`
+			Next      *string         `json:"next_cursor"`
 		}
 		s.ask("GET", "/api/jobs/"+job.String()+"/resources?cursor="+cursor, "").is(s, http.StatusOK, &page)
 		for _, v := range page.Resources {

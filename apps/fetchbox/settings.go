@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/handler"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
@@ -51,12 +51,11 @@ type settings struct {
 
 // limits are how often a resource is tried.
 type limits struct {
-	Downloads     int           // DOWNLOAD_RETRY_LIMIT
-	Storage       int           // STORAGE_RETRY_LIMIT
-	Base          time.Duration // RETRY_BASE_DELAY_MS
-	CountNoProxy  bool          // PROXY_EXHAUSTED=attempt
-	Crashes       int           // WORKER_LOST_LIMIT
-	IntakeRetries int           // attempts inside a request; no setting
+	Downloads    int           // DOWNLOAD_RETRY_LIMIT
+	Storage      int           // STORAGE_RETRY_LIMIT
+	Base         time.Duration // RETRY_BASE_DELAY_MS
+	CountNoProxy bool          // PROXY_EXHAUSTED=attempt
+	Crashes      int           // WORKER_LOST_LIMIT
 }
 
 // downloads are the limits of one download.
@@ -106,13 +105,9 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-For (the client's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
 }
 
-// intakeRetries is how often storing a manifest is tried inside one request.
-const intakeRetries = 3
-
 // readSettings reads all settings. The error names every invalid setting.
 func readSettings(env func(string) string) (settings, error) {
 	s, err := setting.Read(settingTable, env)
-	s.Limits.IntakeRetries = intakeRetries
 	return s, errors.Join(err, s.setDefaultPaths())
 }
 
@@ -138,6 +133,11 @@ func (s *settings) setDefaultPaths() error {
 
 // alone reports whether this is the only process on its store.
 func (s *settings) alone() bool { return setting.IsFile(s.Store) }
+
+// onlyLocal reports whether the page can be reached from this machine only.
+func (s *settings) onlyLocal() bool {
+	return web.IsLoopback(s.Addr) && len(s.Hosts) == 0 && !s.TrustProxy
+}
 
 func setNatsAddr(s *settings, text string) error {
 	if text == "off" {
@@ -207,14 +207,4 @@ func (c *configFile) handlers() (handler.Set, error) {
 		set[name] = made
 	}
 	return set, errors.Join(problems...)
-}
-
-// names returns the sorted keys of a map, for messages.
-func names[V any](of map[string]V) string {
-	list := make([]string, 0, len(of))
-	for name := range of {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }

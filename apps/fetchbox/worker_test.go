@@ -17,36 +17,10 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
-	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
-	"github.com/holdfastdev/holdfast/store"
 )
-
-// F9, 002 section 5: retry policy evaluation: given an error code, the classification and the decision are correct.
-func TestRetryPolicyEvaluation(t *testing.T) {
-	a := &app{set: settingsFor(t)}
-	rules := failure.Rules{Taxonomy: code.Taxonomy(), Classify: code.Classify, Policy: a.policy()}
-	for _, c := range code.All() {
-		stage := code.Stage(c.Name)
-		if final := stage == "VALIDATION_" || stage == "AUTH_" || stage == "HANDLER_"; final && c.Retryable {
-			t.Errorf("%s is retried", c.Name)
-		}
-		lease := store.Lease{Job: holdfast.Job{Kind: Task{}.Kind(), State: holdfast.Processing, MaxAttempts: 6}}
-		v := failure.Decide(rules, lease, failure.Outcome{Event: failure.Returned, Err: failure.WithCode(fmt.Errorf("it failed"), c.Name)})
-		if retried := v.To == holdfast.Queued; retried != c.Retryable || v.Failure.Code != c.Name {
-			t.Errorf("%s: %+v", c.Name, v)
-		}
-	}
-	for name, retried := range map[string]bool{
-		"DOWNLOAD_TIMEOUT": true, "DOWNLOAD_HTTP_5XX": true, "DOWNLOAD_DNS_ERROR": true, "DOWNLOAD_HTTP_408": true, "DOWNLOAD_HTTP_429": true, "DOWNLOAD_HTTP_499": true, "DOWNLOAD_PROXY_EXHAUSTED": true,
-		"DOWNLOAD_HTTP_4XX": false, "DOWNLOAD_INVALID_URL": false, "UPLOAD_S3_ERROR": true, "UPLOAD_THROTTLED": true, "UPLOAD_NETWORK_ERROR": true, "UPLOAD_ACCESS_DENIED": false,
-		"UPLOAD_INVALID_BUCKET": false, "SYSTEM_PANIC": false, "HANDLER_ERROR": false,
-	} {
-		if code.Of(name).Retryable != retried {
-			t.Errorf("%s: retried %v", name, !retried)
-		}
-	}
-}
 
 // F9, 002 section 5: a simulated repeated download failure creates a dead letter.
 func TestRepeatedDownloadFailureCreatesADeadLetter(t *testing.T) {
@@ -71,7 +45,7 @@ func TestRepeatedDownloadFailureCreatesADeadLetter(t *testing.T) {
 	if failed.Failure == nil || failed.Failure.Context["status"] != "503" || failed.Failure.Context["attempt"] != "3" || failed.Attempts != 3 {
 		t.Errorf("%+v", failed)
 	}
-	var one letterView
+	var one view.Letter
 	s.ask("GET", fmt.Sprintf("/api/dead-letters/%d", letter.Sequence), "").is(t, http.StatusOK, &one)
 	if one.Code != "DOWNLOAD_HTTP_5XX" || !json.Valid(one.Task) {
 		t.Errorf("%+v", one)
@@ -129,7 +103,7 @@ func TestTheUploadLimitIsCountedFromTheDownload(t *testing.T) {
 	job := s.submits("/flaky/2/a")
 	s.until("it has failed for good", func() bool { return s.resourcesOf(job)["/flaky/2/a"].State == holdfast.Failed })
 	r := s.resourcesOf(job)["/flaky/2/a"]
-	var detail resourceView
+	var detail view.Resource
 	s.ask("GET", "/api/jobs/"+job.String()+"/resources/"+r.ID.String(), "").is(t, http.StatusOK, &detail)
 	var codes []string
 	for _, a := range detail.History {
@@ -174,7 +148,7 @@ func TestARetryStoresWhatFailed(t *testing.T) {
 // F3: a resource that did not change is neither downloaded nor stored again.
 func TestAResourceIsStoredAgainOnlyIfItHasChanged(t *testing.T) {
 	s := newScene(t)
-	fetched := func(etag string) Stored {
+	fetched := func(etag string) work.Stored {
 		t.Helper()
 		job := s.submitsManifest(fmt.Sprintf(`{"resources": [{"url": "%s/etag/a", "key": "a.txt", "etag": %q}]}`, s.origin.URL, etag))
 		s.becomes(job, ledger.Complete)
@@ -206,7 +180,7 @@ func TestACancelledJobEnds(t *testing.T) {
 	s := newScene(t, "RETRY_BASE_DELAY_MS", "3600000")
 	job := s.submits("/status/503/a", "/status/503/b")
 	s.until("both wait for a retry", func() bool {
-		var v jobView
+		var v view.Job
 		s.ask("GET", "/api/jobs/"+job.String(), "").is(t, http.StatusOK, &v)
 		return v.Retries == 2
 	})
@@ -221,7 +195,7 @@ func TestTheManifestOfResultsHasEveryResource(t *testing.T) {
 	job := s.submits("/ok/a", "/status/404/b", "/ok/c")
 	s.becomes(job, ledger.Failed)
 	s.lettersOnce(1)
-	var list []resourceView
+	var list []view.Resource
 	s.ask("GET", "/api/jobs/"+job.String()+"/results", "").is(t, http.StatusOK, &list)
 	rows, err := csv.NewReader(strings.NewReader(string(s.ask("GET", "/api/jobs/"+job.String()+"/results?format=csv", "").body))).ReadAll()
 	if err != nil || len(list) != 3 || len(rows) != 4 {
@@ -322,10 +296,10 @@ func TestOwnersSeeOnlyTheirOwn(t *testing.T) {
 			t.Errorf("%s: %+v", try, no)
 		}
 	}
-	var list struct{ Jobs []jobView }
+	var list struct{ Jobs []view.Job }
 	client{s.at, stranger}.ask(t, "GET", "/api/jobs", "").is(t, http.StatusOK, &list)
 	var letters struct {
-		Letters []letterView `json:"dead_letters"`
+		Letters []view.Letter `json:"dead_letters"`
 	}
 	client{s.at, stranger}.ask(t, "GET", "/api/dead-letters", "").is(t, http.StatusOK, &letters)
 	if len(list.Jobs)+len(letters.Letters) > 0 {
@@ -373,12 +347,12 @@ func TestWithoutAUsableProxyAResourceWaits(t *testing.T) {
 			}
 			s := newScene(t, "CONFIG", config, "PROXY_EXHAUSTED", setting, "DOWNLOAD_RETRY_LIMIT", "50", "RETRY_BASE_DELAY_MS", "1")
 			job := s.submitsManifest(fmt.Sprintf(`{"proxy": "dead", "resources": [{"url": "%s/ok/a"}]}`, s.origin.URL))
-			var r resourceView
+			var r view.Resource
 			s.until("no proxy is usable", func() bool {
 				r = s.resourcesOf(job)["/ok/a"]
 				return r.Failure != nil && r.Failure.Code == code.DownloadProxyExhausted && r.State == holdfast.Queued
 			})
-			var detail resourceView
+			var detail view.Resource
 			s.ask("GET", "/api/jobs/"+job.String()+"/resources/"+r.ID.String(), "").is(t, http.StatusOK, &detail)
 			tried := 0
 			for _, a := range detail.History {

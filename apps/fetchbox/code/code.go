@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // Codes of requests to the API that cannot be accepted. No request is retried.
@@ -251,6 +252,19 @@ func Of(name string) failure.Code {
 
 // Classify gives a code to errors that have none. Every package of FetchBox gives its errors their codes, so what arrives here is a defect and final.
 var Classify = failure.Always(SystemError)
+
+// OfError returns the code of an error of a package of FetchBox, as the engine would record it. It is empty for nil, and for an error that is no failure, such as that of
+// a worker that stops.
+func OfError(err error) string {
+	if err == nil {
+		return ""
+	}
+	v := failure.Decide(failure.Rules{Taxonomy: Taxonomy(), Classify: Classify}, store.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
+	if v.Failure == nil {
+		return ""
+	}
+	return v.Failure.Code
+}
 
 // Limits say how often a stage is tried in all. Zero fields have defaults.
 type Limits struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// Dependency is the name of the object storage as a dependency: in its breaker, in metrics and in the console.
-const Dependency = "object storage"
+// Dependency is the name of the object storage as a dependency: in its breaker, in failures, in metrics and in the console.
+const Dependency = "storage"
 
 // An Object is a spool file that is to be stored.
 type Object struct {

@@ -56,10 +56,9 @@ func (s *Site) Handler(inner http.Handler) http.Handler {
 
 // ReportError logs an error that is answered with a status, in full if it is one of the server: clients see one line. If part of an answer was sent, it closes the
 // connection, so that the client does not take it as complete; it does not return then.
-func ReportError(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, err error, facts ...any) {
+func ReportError(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, err error) {
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		known := []any{"event", "request_failed", "request_id", ReplyOf(w).ID, "method", r.Method, "path", PathOf(r)}
-		log.Error("request failed", append(append(known, facts...), "error", err.Error())...)
+		log.Error("request failed", "event", "request_failed", "request_id", ReplyOf(w).ID, "method", r.Method, "path", PathOf(r), "error", err.Error())
 	}
 	if ReplyOf(w).Status != 0 {
 		panic(http.ErrAbortHandler)

@@ -1,16 +1,17 @@
-package main
+package pages
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/manifest"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -22,7 +23,7 @@ type jobData struct {
 	Tiles []stateTile
 	State string // that the list is limited to
 	Code  string // the same
-	Rows  []resourceView
+	Rows  []view.Resource
 	Next  string // the query of the next page
 }
 
@@ -32,12 +33,12 @@ type stateTile struct {
 	Resources   int
 }
 
-func (p *pages) job(w http.ResponseWriter, r *http.Request, c caller) error {
-	group, err := p.ownGroup(r.Context(), c.scope(), r.PathValue("id"))
+func (p *pages) job(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	v, err := p.jobView(group)
+	v, err := p.Views.Job(group)
 	if err != nil {
 		return err
 	}
@@ -47,10 +48,10 @@ func (p *pages) job(w http.ResponseWriter, r *http.Request, c caller) error {
 		{"Failed", "failed", v.ResourcesFailed}, {"Cancelled", "cancelled", v.ResourcesCancelled},
 	}}
 	if !slices.ContainsFunc(data.Tiles, func(t stateTile) bool { return t.State == data.State }) {
-		return noSuchPath
+		return refusal.NoSuchPath
 	}
 	filter := store.Filter{Group: group.ID, State: holdfast.State(data.State), Code: data.Code, Limit: pageResources, Cursor: query.Get("cursor")}
-	rows, next, err := p.resourceViews(r.Context(), filter)
+	rows, next, err := p.Views.Resources(r.Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -58,23 +59,32 @@ func (p *pages) job(w http.ResponseWriter, r *http.Request, c caller) error {
 	if next != "" {
 		data.Next = url.Values{"state": {data.State}, "code": {data.Code}, "cursor": {next}}.Encode()
 	}
-	return p.render(w, r, http.StatusOK, "job.html", view{Title: data.Label() + " – FetchBox", Data: data})
+	return p.render(w, r, http.StatusOK, "job.html", page{Title: data.Label() + " – FetchBox", Data: data})
+}
+
+// results sends the manifest of results as a file.
+func (p *pages) results(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return p.Views.WriteResults(w, r, group.ID, r.URL.Query().Get("format"))
 }
 
 // resourceData is the data of a resource's page.
 type resourceData struct {
-	resourceView
+	view.Resource
 	Job    string
 	Remedy string
 	Facts  map[string]string // the context of the failure
 }
 
-func (p *pages) resourcePage(w http.ResponseWriter, r *http.Request, c caller) error {
-	v, err := p.resourceWithHistory(r.Context(), c.scope(), r.PathValue("id"), r.PathValue("resource"))
+func (p *pages) resourcePage(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	v, err := p.Views.Resource(r.Context(), c.Scope(), r.PathValue("id"), r.PathValue("resource"))
 	if err != nil {
 		return err
 	}
-	data := resourceData{resourceView: v, Job: r.PathValue("id")}
+	data := resourceData{Resource: v, Job: r.PathValue("id")}
 	if v.Failure != nil {
 		data.Remedy, data.Facts = code.Of(v.Failure.Code).Remedy, maps.Clone(v.Failure.Context)
 		if data.Facts["http_status"] == data.Facts["status"] {
@@ -82,53 +92,39 @@ func (p *pages) resourcePage(w http.ResponseWriter, r *http.Request, c caller) e
 		}
 		delete(data.Facts, "attempt") // the page has it already
 	}
-	return p.render(w, r, http.StatusOK, "resource.html", view{Title: "Resource – FetchBox", Data: data})
+	return p.render(w, r, http.StatusOK, "resource.html", page{Title: "Resource – FetchBox", Data: data})
 }
 
 // submitForm makes a job of addresses, one in each line.
-func (p *pages) submitForm(w http.ResponseWriter, r *http.Request, c caller) error {
+func (p *pages) submitForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
 	if err := p.parse(w, r); err != nil {
 		return err
 	}
-	var lines strings.Builder
-	for line := range strings.Lines(r.PostForm.Get("urls")) {
-		if line = strings.TrimSpace(line); line != "" {
-			text, _ := json.Marshal(manifest.Resource{URL: line}) // text always marshals
-			lines.Write(append(text, '\n'))
-		}
-	}
 	defaults := manifest.Defaults{Name: r.PostForm.Get("name"), Proxy: r.PostForm.Get("proxy")}
-	m, problems, err := manifest.ReadLines(strings.NewReader(lines.String()), defaults, p.checker())
-	switch {
-	case err != nil:
-		return err
-	case problems.Count > 0:
-		return refusedManifest(problems)
-	}
-	done, err := p.accept(r.Context(), c.owner, "", m)
+	done, err := p.Intake.AcceptURLs(r.Context(), c.Owner, defaults, r.PostForm.Get("urls"))
 	return p.back(w, r, "/jobs/"+done.Job.String()+"?said=submitted", err)
 }
 
-func (p *pages) cancelForm(w http.ResponseWriter, r *http.Request, c caller) error {
-	group, err := p.ownGroup(r.Context(), c.scope(), r.PathValue("id"))
+func (p *pages) cancelForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
 	if err == nil {
-		err = p.operator.CancelGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		err = p.Operator.CancelGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"?said=cancelled", err)
 }
 
-func (p *pages) retryForm(w http.ResponseWriter, r *http.Request, c caller) error {
-	group, err := p.ownGroup(r.Context(), c.scope(), r.PathValue("id"))
+func (p *pages) retryForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
 	if err == nil {
-		_, err = p.operator.RetryGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		_, err = p.Operator.RetryGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"?said=retried", err)
 }
 
-func (p *pages) retryResourceForm(w http.ResponseWriter, r *http.Request, c caller) error {
-	job, err := p.ownTask(r.Context(), c.scope(), r.PathValue("id"), r.PathValue("resource"))
+func (p *pages) retryResourceForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	job, err := p.Views.Task(r.Context(), c.Scope(), r.PathValue("id"), r.PathValue("resource"))
 	if err == nil {
-		_, err = p.operator.Retry(r.Context(), store.Intervention{Job: job.ID, Actor: c.name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		_, err = p.Operator.Retry(r.Context(), store.Intervention{Job: job.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"/resources/"+r.PathValue("resource")+"?said=resource", err)
 }

@@ -1,4 +1,4 @@
-package main
+package pages
 
 import (
 	"cmp"
@@ -10,9 +10,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/upload"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -60,7 +65,7 @@ func failureRows(count map[string]int) (rows []failureRow) {
 
 // A jobRow is a job in the list.
 type jobRow struct {
-	jobView
+	view.Job
 	Bar   []segment
 	Codes []failureRow
 }
@@ -71,8 +76,8 @@ type segment struct {
 	X, Width int
 }
 
-func rowOf(v jobView) jobRow {
-	row := jobRow{jobView: v, Codes: failureRows(v.Failures)}
+func rowOf(v view.Job) jobRow {
+	row := jobRow{Job: v, Codes: failureRows(v.Failures)}
 	at := 0
 	for _, part := range []struct {
 		state string
@@ -96,17 +101,17 @@ func (r jobRow) Left() int { return r.ResourcesQueued + r.ResourcesRunning }
 // Percent returns how many of the resources have ended, in whole percent.
 func (r jobRow) Percent() int { return percentOf(r.Resources-r.Left(), r.Resources) }
 
-func (p *pages) overview(w http.ResponseWriter, r *http.Request, c caller) error {
+func (p *pages) overview(w http.ResponseWriter, r *http.Request, c access.Caller) error {
 	var before holdfast.ID
 	if text := r.URL.Query().Get("cursor"); text != "" {
 		id, err := holdfast.ParseID(text)
 		if err != nil {
-			return noSuchPath
+			return refusal.NoSuchPath
 		}
 		before = id
 	}
-	data := overviewData{Proxies: p.transfer.proxies.Status(), Pools: []string{proxy.Direct}}
-	jobs, next, err := p.jobViews(r.Context(), c.scope(), before, pageJobs)
+	data := overviewData{Proxies: p.Proxies.Status(), Pools: []string{proxy.Direct}}
+	jobs, next, err := p.Views.Jobs(r.Context(), c.Scope(), before, pageJobs)
 	if err != nil {
 		return err
 	}
@@ -116,9 +121,9 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, c caller) error
 	if next != nil {
 		data.Next = next.String()
 	}
-	failures, err := p.ledger.Failures(c.scope())
+	failures, err := p.Views.Failures(c.Scope())
 	if err != nil {
-		return ledgerError(err)
+		return err
 	}
 	data.Failures = failureRows(failures)
 	if err := p.numbers(r.Context(), &data); err != nil {
@@ -135,25 +140,25 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, c caller) error
 			data.Pools = append(data.Pools, s.Pool)
 		}
 	}
-	if data.Replays, err = p.recentReplays(r.Context(), c.scope()); err != nil {
+	if data.Replays, err = p.recentReplays(r.Context(), c.Scope()); err != nil {
 		return err
 	}
-	return p.render(w, r, http.StatusOK, "overview.html", view{Title: "FetchBox", Nav: "overview", Data: data})
+	return p.render(w, r, http.StatusOK, "overview.html", page{Title: "FetchBox", Nav: "overview", Data: data})
 }
 
 // numbers fills in the tiles and the chart.
 func (p *pages) numbers(ctx context.Context, data *overviewData) error {
-	depths, err := p.operator.Depths(ctx)
+	depths, err := p.Operator.Depths(ctx)
 	if err != nil {
 		return err
 	}
 	var queued, retrying, running int
 	for _, d := range depths {
-		if d.Queue == queueFetch {
+		if d.Queue == work.QueueFetch {
 			queued, retrying, running = d.Ready+d.Later+d.Retrying, d.Retrying, d.Processing
 		}
 	}
-	trends, err := p.operator.Trends(ctx, chartMinutes*time.Minute, time.Minute)
+	trends, err := p.Operator.Trends(ctx, chartMinutes*time.Minute, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -162,10 +167,10 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 	for _, f := range data.Failures {
 		failed += f.Resources
 	}
-	usage := p.spoolUsage()
+	usage := p.Spool.Usage()
 	data.Tiles = []tile{
 		{Name: "Queued", Value: formatCount(queued), Note: formatCount(retrying) + " wait for another attempt"},
-		{Name: "Processing", Value: formatCount(running), Note: fmt.Sprintf("at most %s at once", formatCount(p.set.Concurrency))},
+		{Name: "Processing", Value: formatCount(running), Note: fmt.Sprintf("at most %s at once", formatCount(p.Concurrency))},
 		{Name: "Complete", Value: formatCount(data.Chart.Complete), Note: "in the last hour"},
 		{Name: "Failed", Value: formatCount(failed), Note: "until they are replayed", Link: "/dead-letters", Bad: failed > 0},
 		{Name: "Spool", Value: formatBytes(usage.Bytes), Note: fmt.Sprintf("%d files, of %s", usage.Files, formatBytes(usage.Quota))},
@@ -175,14 +180,14 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 
 // waits says why resources wait although workers are free: a hold, the storage, the stream, or a pool without a usable proxy.
 func (p *pages) waits(ctx context.Context, proxies []proxy.Status) (list []string, err error) {
-	holds, err := p.operator.Holds(ctx)
+	holds, err := p.Operator.Holds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range holds {
 		switch {
-		case !h.Closed() || h.Queue != "" && h.Queue != queueFetch || h.Kind != "" && h.Kind != (Task{}).Kind() || h.Retries:
-		case h.Source == store.SourceBreaker && h.Dependency == dependencyStorage:
+		case !h.Closed() || h.Queue != "" && h.Queue != work.QueueFetch || h.Kind != "" && h.Kind != (work.Task{}).Kind() || h.Retries:
+		case h.Source == store.SourceBreaker && h.Dependency == upload.Dependency:
 			list = append(list, "The object storage does not work. Resources wait at no cost and continue by themselves.")
 		case h.Source == "":
 			line := "Paused by " + h.Actor
@@ -195,7 +200,7 @@ func (p *pages) waits(ctx context.Context, proxies []proxy.Status) (list []strin
 			list = append(list, line+". `holdfast resume` continues.")
 		}
 	}
-	if _, err := p.stream.Position(ctx); err != nil {
+	if _, err := p.Stream.Position(ctx); err != nil {
 		list = append(list, "The stream of dead letters cannot be reached. Dead letters wait in the store and are published later.")
 	}
 	usable, next := map[string]bool{}, map[string]time.Time{}

@@ -1,15 +1,16 @@
-package main
+package pages
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
 )
 
 // lettersData is the data of the page of dead letters.
@@ -25,32 +26,32 @@ type lettersData struct {
 
 // A letterRow is a dead letter with what has become of its resource.
 type letterRow struct {
-	letterView
+	view.Letter
 	Now string // the state of the resource; empty: it was deleted
 	Old bool   // the resource has been retried since
 }
 
-func (p *pages) lettersPage(w http.ResponseWriter, r *http.Request, c caller) error {
+func (p *pages) lettersPage(w http.ResponseWriter, r *http.Request, c access.Caller) error {
 	return p.showLetters(w, r, c, lettersData{Form: r.URL.Query()})
 }
 
 // showLetters shows the form of replays, and the dead letters that its fields select.
-func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c caller, data lettersData) error {
-	filter, err := filterOf(data.Form, c.scope())
+func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c access.Caller, data lettersData) error {
+	filter, err := view.FilterOf(data.Form, c.Scope())
 	if err != nil {
 		return err
 	}
 	before, _ := strconv.ParseUint(r.URL.Query().Get("cursor"), 10, 64) // anything else begins at the newest
-	letters, next, err := p.letters(r.Context(), filter, before, pageResources)
+	letters, next, err := p.Views.Letters(r.Context(), filter, before, pageResources)
 	if err != nil {
 		return err
 	}
 	for _, l := range letters {
-		row, err := p.letterRow(r.Context(), l)
+		state, retried, err := p.Views.StateOf(r.Context(), l)
 		if err != nil {
 			return err
 		}
-		data.Letters = append(data.Letters, row)
+		data.Letters = append(data.Letters, letterRow{Letter: l, Now: string(state), Old: retried})
 	}
 	if next > 1 {
 		query := url.Values{"cursor": {strconv.FormatUint(next, 10)}}
@@ -61,9 +62,9 @@ func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c caller, da
 		}
 		data.Next = query.Encode()
 	}
-	failures, err := p.ledger.Failures(c.scope())
+	failures, err := p.Views.Failures(c.Scope())
 	if err != nil {
-		return ledgerError(err)
+		return err
 	}
 	data.Failures = failureRows(failures)
 	for _, known := range code.All() {
@@ -71,74 +72,60 @@ func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c caller, da
 			data.Codes = append(data.Codes, known.Name)
 		}
 	}
-	if data.Replays, err = p.recentReplays(r.Context(), c.scope()); err != nil {
+	if data.Replays, err = p.recentReplays(r.Context(), c.Scope()); err != nil {
 		return err
 	}
-	return p.render(w, r, http.StatusOK, "letters.html", view{Title: "Dead letters – FetchBox", Nav: "letters", Data: data})
-}
-
-func (p *pages) letterRow(ctx context.Context, l letterView) (letterRow, error) {
-	row := letterRow{letterView: l}
-	id, err := holdfast.ParseID(l.Resource)
-	if err != nil {
-		return row, nil
-	}
-	job, err := p.jobs.Job(ctx, id)
-	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
-		return row, nil
-	}
-	row.Now, row.Old = string(job.State), job.Generation != int(l.Generation)
-	return row, err
+	return p.render(w, r, http.StatusOK, "letters.html", page{Title: "Dead letters – FetchBox", Nav: "letters", Data: data})
 }
 
 func (p *pages) recentReplays(ctx context.Context, owner string) ([]replay.Progress, error) {
-	list, err := p.ownReplays(ctx, owner)
+	list, err := p.Views.Replays(ctx, owner)
 	return list[:min(5, len(list))], err
 }
 
 // replayForm starts a replay, or shows what it would do.
-func (p *pages) replayForm(w http.ResponseWriter, r *http.Request, c caller) error {
+func (p *pages) replayForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
 	if err := p.parse(w, r); err != nil {
 		return err
 	}
 	form := r.PostForm
-	filter, err := filterOf(form, c.scope())
+	filter, err := view.FilterOf(form, c.Scope())
 	if err != nil {
 		return err
 	}
-	spec := replay.Spec{Actor: c.name, Reason: form.Get("reason"), Filter: filter}
+	spec := replay.Spec{Actor: c.Name, Reason: form.Get("reason"), Filter: filter}
 	if text := form.Get("canary"); text != "" {
 		if spec.Canary, err = strconv.Atoi(text); err != nil {
-			return apiError{code: code.ValidationInvalidField, line: "First only: give a whole number of resources."}
+			return refusal.Invalid("First only: give a whole number of resources.")
 		}
 	}
 	if text := form.Get("rate"); text != "" {
 		if spec.PerSecond, err = strconv.ParseFloat(text, 64); err != nil {
-			return apiError{code: code.ValidationInvalidField, line: "Per second: give a number."}
+			return refusal.Invalid("Per second: give a number.")
 		}
 	}
 	if form.Get("do") == "preview" {
-		preview, err := p.replays.Preview(r.Context(), spec)
+		preview, err := p.Replays.Preview(r.Context(), spec)
 		if err != nil {
-			return replayError(err)
+			return refusal.Replay(err)
 		}
 		return p.showLetters(w, r, c, lettersData{Form: form, Preview: &preview})
 	}
-	if _, err := p.replays.Start(r.Context(), spec); err != nil {
-		return replayError(err)
+	if _, err := p.Replays.Start(r.Context(), spec); err != nil {
+		return refusal.Replay(err)
 	}
 	return p.back(w, r, "/dead-letters?said=replayed", nil)
 }
 
-func (p *pages) cancelReplayForm(w http.ResponseWriter, r *http.Request, c caller) error {
-	own, err := p.ownReplays(r.Context(), c.scope())
+func (p *pages) cancelReplayForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
+	own, err := p.Views.Replays(r.Context(), c.Scope())
 	if err != nil {
 		return err
 	}
 	for _, one := range own {
 		if one.ID.String() == r.PathValue("id") {
-			return p.back(w, r, "/dead-letters?said=stopped", p.replays.Cancel(r.Context(), one.ID, c.name))
+			return p.back(w, r, "/dead-letters?said=stopped", p.Replays.Cancel(r.Context(), one.ID, c.Name))
 		}
 	}
-	return noSuchPath
+	return refusal.NoSuchPath
 }

@@ -1,19 +1,26 @@
-package main
+// Package work brings resources into the object storage: one job for each resource, which downloads it into the spool, shows it to its handler and stores it, and one job
+// for each manifest, which declares that the manifest is complete.
+//
+// An attempt can be interrupted at any point and run again. A resource that was downloaded is not downloaded again because its upload failed or its worker was killed,
+// and downloads and uploads have limits of their own. What interrupted attempts leave behind is deleted by the sweeps.
+package work
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"regexp"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/fetch"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/manifest"
 )
 
 // The queues. Accepting is separate, so that it never waits behind a backlog of resources.
 const (
-	queueFetch  = "fetch"
-	queueAccept = "accept"
+	QueueFetch  = "fetch"
+	QueueAccept = "accept"
 )
 
 // A Task is the job that fetches one resource. The tasks of one manifest are a group: the FetchBox job.
@@ -64,10 +71,19 @@ func ownerFolder(owner string) string {
 	return "owner." + hex.EncodeToString(sum[:8]) // with a dot: no plain owner has this name
 }
 
-// objectKey returns the key of a resource in the bucket: the owner, and the key that the client chose, or else the job and the resource's line.
-func objectKey(owner string, job holdfast.ID, r *manifest.Resource, index int) string {
+// ObjectKey returns the key of a resource in the bucket: the owner, and the key that the client chose, or else the job and the resource's line.
+func ObjectKey(owner string, job holdfast.ID, r *manifest.Resource, index int) string {
 	if r.Key != "" {
 		return ownerFolder(owner) + "/" + r.Key
 	}
 	return fmt.Sprintf("%s/%s/%06d", ownerFolder(owner), job, index)
+}
+
+// RequestOf returns the download of a resource. The worker adds what belongs to its attempt.
+func RequestOf(r *manifest.Resource) fetch.Request {
+	header := http.Header{}
+	for name, value := range r.Headers {
+		header.Set(name, value)
+	}
+	return fetch.Request{URL: r.URL, Header: header, Expect: fetch.Expect{SHA256: r.SHA256, Type: r.Type, Size: r.Size}, Pool: r.Proxy, Region: r.Region, ETag: r.ETag}
 }

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"encoding/csv"
@@ -6,34 +6,32 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// results answers GET /api/jobs/{id}/results: every resource with its object or its failure, as a JSON array or CSV, while it is read from the store.
-func (f *api) results(w http.ResponseWriter, r *http.Request, c caller) error {
-	group, err := f.ownGroup(r.Context(), c.scope(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
+// WriteResults answers a request with every resource of a group, each with its object or its failure, as a JSON array or CSV (format json or csv; empty: json), while it
+// reads them from the store.
+func (r *Reader) WriteResults(w http.ResponseWriter, request *http.Request, group holdfast.ID, format string) error {
 	var to resultWriter
-	switch r.URL.Query().Get("format") {
+	switch format {
 	case "", "json":
 		w.Header().Set("Content-Type", "application/json")
 		to = &jsonResults{to: w}
 	case "csv":
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		w.Header().Set("Content-Disposition", `attachment; filename="`+group.ID.String()+`.csv"`)
+		w.Header().Set("Content-Disposition", `attachment; filename="`+group.String()+`.csv"`)
 		to = &csvResults{to: csv.NewWriter(w)}
 	default:
-		return apiError{code: code.ValidationInvalidField, line: "format must be json or csv."}
+		return refusal.Invalid("format must be json or csv.")
 	}
 	for cursor := ""; ; {
-		views, next, err := f.resourceViews(r.Context(), store.Filter{Group: group.ID, Limit: maxLimit, Cursor: cursor})
+		resources, next, err := r.Resources(request.Context(), store.Filter{Group: group, Limit: MaxLimit, Cursor: cursor})
 		if err != nil {
 			return err
 		}
-		for _, v := range views {
+		for _, v := range resources {
 			if err := to.add(v); err != nil {
 				return err
 			}
@@ -46,7 +44,7 @@ func (f *api) results(w http.ResponseWriter, r *http.Request, c caller) error {
 
 // A resultWriter writes the manifest of results.
 type resultWriter interface {
-	add(v resourceView) error
+	add(v Resource) error
 	end() error
 }
 
@@ -55,7 +53,7 @@ type jsonResults struct {
 	n  int
 }
 
-func (j *jsonResults) add(v resourceView) error {
+func (j *jsonResults) add(v Resource) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -83,7 +81,7 @@ type csvResults struct {
 	n  int
 }
 
-func (c *csvResults) add(v resourceView) error {
+func (c *csvResults) add(v Resource) error {
 	if c.n == 0 {
 		if err := c.to.Write([]string{"index", "id", "url", "state", "attempts", "key", "size", "sha256", "type", "code", "message", "dead_letter"}); err != nil {
 			return err
