@@ -70,6 +70,8 @@ var importRules = []importRule{
 	{"apps/internal/setting", "internal/config", "", "net/http database/sql log log/slog", "reads the settings of an application from the environment"},
 	{"apps/internal/keyring", "apikey ops internal/limit", "", "net/http database/sql log log/slog", "checks the API keys of an application"},
 	{"apps/internal/web", "internal/limit", "", "database/sql", "what the HTTP servers of applications share: it knows nothing of jobs"},
+	{"apps/internal/database", "store/anystore store/sqlite", "github.com/jackc/pgx/v5 modernc.org/sqlite", "net/http log log/slog", "an application's own tables in the database of its jobs"},
+	{"apps/internal/account", "internal/limit apps/internal/database", "golang.org/x/crypto", "database/sql log log/slog", "users, organisations, sessions and API keys: it knows nothing of jobs"},
 	{"apps/internal", "internal/testprograms", "", "database/sql", "shared by applications and their tests; imports no application"},
 	{"apps/convert/gateway", "apps/internal/pdf", "go.yaml.in/yaml/v3", "database/sql", "an ordinary HTTP service: it knows nothing of jobs"},
 	{"apps/convert", "internal/config engine failure apikey notify/sse ops internal/probe store/anystore telemetry internal/limit apps/internal/blob apps/internal/web apps/internal/keyring apps/internal/setting apps/internal/command apps/convert/gateway", "github.com/prometheus/client_golang", "database/sql", "an application: it uses the public packages and no other application"},
