@@ -19,7 +19,9 @@ type Tools struct {
 	CRF     int    // of x264; 23 when zero
 	Memory  uint64 // bytes that one FFmpeg may allocate; 4 GiB when zero, enforced on Linux
 	Limits  Limits
-	Fonts   []string // folders with fonts for visible marks; those of the system when empty
+	// Background lets other processes of the machine go first.
+	Background bool
+	Fonts      []string // folders with fonts for visible marks; those of the system when empty
 }
 
 // Limits are what a video may have. Zero fields have defaults.
@@ -62,7 +64,7 @@ func (t Tools) Check() error {
 // command returns a run of FFmpeg or FFprobe.
 func (t Tools) command(path string, args ...string) child.Command {
 	return child.Command{
-		Path: path, Args: args, Time: t.Limits.time(), Stall: t.Limits.stall(), Background: true,
+		Path: path, Args: args, Time: t.Limits.time(), Stall: t.Limits.stall(), Background: t.Background,
 		Limits: child.Limits{Memory: or(t.Memory, 4<<30), FileSize: uint64(4 * t.Limits.bytes())},
 	}
 }
