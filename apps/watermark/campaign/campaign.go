@@ -55,7 +55,7 @@ type Config struct {
 	DB       *database.DB
 	Folder   string // for the files of assets and copies; it exists
 	Tools    media.Tools
-	Secret   []byte // of all marks, at least 32 bytes. Whoever has it can make and read marks; without it no mark can be read
+	Secret   []byte // of all marks, at least 32 bytes. A program that has it can make and read marks; without it no mark can be read
 
 	Log *slog.Logger
 	Now func() time.Time
