@@ -5,7 +5,7 @@ import "math"
 const (
 	blockSide = 32
 	clipAt    = 2   // standard deviations
-	floor     = 0.1 // grey levels squared: a block without any structure is not amplified without limit
+	floor     = 0.02 // grey levels squared: a block without any structure is not amplified without limit
 )
 
 // equalise makes the blocks of a picture count by how well a mark can be seen in them: what stands out is cut off, and a block with much structure of its own is divided by its

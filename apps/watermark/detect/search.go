@@ -24,8 +24,8 @@ const (
 
 // How many places are examined more closely at each step of the search.
 const (
-	closely  = 6   // scales
-	perScale = 4   // places of a scale
+	closely  = 8   // scales
+	perScale = 6   // places of a scale
 	locked   = 7.0 // from this height of its peak on, the pilot is found for certain
 )
 

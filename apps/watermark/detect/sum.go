@@ -56,7 +56,7 @@ const (
 	boxSide = 9
 	boxHalf = boxSide / 2
 	boxArea = boxSide * boxSide
-	most    = 2 * boxArea // a difference of more than 2 grey levels is the picture's own, and counts as 2
+	most    = boxArea // a difference of more than one grey level is the picture's own, and counts as one
 	unit    = 8           // a difference is kept in steps of unit/boxArea grey levels
 )
 
