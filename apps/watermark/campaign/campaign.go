@@ -75,7 +75,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	for _, name := range []string{assetFolder, copyFolder} {
+	for _, name := range []string{assetFolder, copyFolder, clipFolder, evidenceFolder, UploadFolder} {
 		if err := os.MkdirAll(filepath.Join(cfg.Folder, name), 0o700); err != nil {
 			return nil, err
 		}
@@ -86,6 +86,9 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 const (
 	assetFolder = "assets"
 	copyFolder  = "copies"
+
+	// UploadFolder is where uploads arrive: they can be moved from there to the other folders.
+	UploadFolder = "uploads"
 )
 
 // A Campaign gives each of its recipients a copy of an asset.

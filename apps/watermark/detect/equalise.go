@@ -4,7 +4,7 @@ import "math"
 
 const (
 	blockSide = 32
-	clipAt    = 2   // standard deviations
+	clipAt    = 2    // standard deviations
 	floor     = 0.02 // grey levels squared: a block without any structure is not amplified without limit
 )
 

@@ -57,7 +57,7 @@ const (
 	boxHalf = boxSide / 2
 	boxArea = boxSide * boxSide
 	most    = boxArea // a difference of more than one grey level is the picture's own, and counts as one
-	unit    = 8           // a difference is kept in steps of unit/boxArea grey levels
+	unit    = 8       // a difference is kept in steps of unit/boxArea grey levels
 )
 
 // NewSum returns a sum for pictures of a size. reduced is 1 if the pictures were not scaled to be examined, and otherwise the factor, which is less than 1.
