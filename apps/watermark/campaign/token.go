@@ -215,3 +215,13 @@ func (s *Service) tokenBy(ctx context.Context, condition string, args ...any) (t
 func (s *Service) copyPath(token string) string {
 	return filepath.Join(s.cfg.Folder, copyFolder, token+".mp4")
 }
+
+// BySecret returns the token of a download's address, and its campaign. The error is ErrNotFound if there is none.
+func (s *Service) BySecret(ctx context.Context, secret string) (Token, Campaign, error) {
+	t, err := s.tokenBy(ctx, `secret = ?`, secret)
+	if err != nil {
+		return Token{}, Campaign{}, err
+	}
+	c, err := s.campaign(ctx, t.Campaign)
+	return t, c, err
+}
