@@ -107,6 +107,8 @@ var importRules = []importRule{
 	{"apps/watermark/detect", "apps/watermark/fourier apps/watermark/mark", "golang.org/x/image", "os net net/http database/sql log log/slog", "reads marks in pictures: it knows nothing of videos, files and jobs"},
 	{"apps/watermark/media", "apps/internal/child apps/watermark/code apps/watermark/detect apps/watermark/mark", "golang.org/x/image golang.org/x/sys", "net net/http database/sql log log/slog", "runs FFmpeg; the engine retries"},
 	{"apps/watermark/campaign", "engine failure ops apps/internal/database apps/watermark/code apps/watermark/mark apps/watermark/media", "", "net net/http database/sql log", "campaigns, their jobs and downloads: it knows nothing of pages"},
+	{"apps/watermark/site", "failure internal/limit apps/internal/account apps/internal/web apps/watermark/campaign apps/watermark/code", "", "database/sql", "pages: it translates and makes no decisions"},
+	{"apps/watermark", "engine ops store/anystore apps/internal apps/watermark", "", "database/sql", "an application: it uses the public packages and no other application"},
 	{"apps/watermark/bench", "", "", "", "a benchmark: all of it is tests"},
 	{"internal/browsertest", "internal/testprograms", "github.com/chromedp", "database/sql", "a real browser for tests, in a module of its own so that users of the library do not download it"},
 	{"internal/fixture", "failure ops schedule", "", "net/http database/sql", "a store with failed jobs, made by the same calls that a worker makes"},

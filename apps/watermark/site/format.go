@@ -3,6 +3,7 @@ package site
 import (
 	"fmt"
 	"mime"
+	"strings"
 	"time"
 )
 
@@ -37,3 +38,6 @@ func formatChance(p float64) string {
 func disposition(name string) string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
 }
+
+// lower returns a state in lower case.
+func lower(state any) string { return strings.ToLower(fmt.Sprint(state)) }
