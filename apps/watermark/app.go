@@ -18,8 +18,10 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/apps/watermark/campaign"
 	"github.com/holdfastdev/holdfast/apps/watermark/code"
+	"github.com/holdfastdev/holdfast/apps/watermark/notice"
 	"github.com/holdfastdev/holdfast/apps/watermark/site"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/anystore"
@@ -60,14 +62,22 @@ func open(ctx context.Context, set settings, log *slog.Logger) (_ *app, err erro
 	if err != nil {
 		return nil, fmt.Errorf("DATA_DIR: %w", err)
 	}
-	a.campaigns, err = campaign.New(ctx, campaign.Config{Jobs: a.jobs, Operator: a.operator, DB: a.db, Folder: set.Data, Tools: set.Tools, Secret: secret, Log: log})
-	if err != nil {
-		return nil, err
-	}
 	if a.accounts, err = account.Open(ctx, a.db, account.Config{KeyPrefix: "wm"}); err != nil {
 		return nil, err
 	}
-	a.openSite()
+	guard, err := safehttp.New(set.network())
+	if err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, func() error { guard.Close(); return nil })
+	hooks := &notice.Caller{Guard: guard, Secret: secret}
+	a.campaigns, err = campaign.New(ctx, campaign.Config{
+		Jobs: a.jobs, Operator: a.operator, DB: a.db, Folder: set.Data, Tools: set.Tools, Secret: secret, Log: log, Notices: a.notices(hooks),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.openSite(hooks)
 	return a, a.campaigns.Sweep(ctx)
 }
 
@@ -85,6 +95,21 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	a.closers = append(a.closers, a.db.Close)
 	a.operator = ops.New(a.jobs, ops.Config{Taxonomy: code.Taxonomy()})
 	return nil
+}
+
+// notices says how owners are reached: all members of an organisation by mail, and its webhook.
+func (a *app) notices(hooks *notice.Caller) campaign.Notices {
+	n := campaign.Notices{Call: hooks.Call, Contacts: func(ctx context.Context, owner string) (list []string, err error) {
+		members, err := a.accounts.Members(ctx, owner)
+		for _, m := range members {
+			list = append(list, m.User.Email)
+		}
+		return list, err
+	}}
+	if a.set.Mail.Server != "" {
+		n.Send = a.set.Mail.Send
+	}
+	return n
 }
 
 const secretBytes = 32
@@ -108,7 +133,7 @@ func readSecret(path string) ([]byte, error) {
 }
 
 // openSite makes the HTTP side of this process.
-func (a *app) openSite() {
+func (a *app) openSite(hooks *notice.Caller) {
 	mux := http.NewServeMux()
 	a.health = web.NewHealth(a.log,
 		web.Check{Name: "store", Ask: func(ctx context.Context) error { _, err := a.jobs.Holds(ctx); return err }},
@@ -121,6 +146,7 @@ func (a *app) openSite() {
 	})
 	pages := site.New(site.Config{
 		Campaigns: a.campaigns, Accounts: a.accounts, Log: a.log, SignUp: !a.set.SignUpOff, Folder: a.set.Data, Upload: int64(a.set.Upload) << 20,
+		KeptMail: a.set.Mail.Server == "", HookSecret: hooks.HookSecret,
 	})
 	pages.Mount(mux)
 	outer := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: site.NoMetrics{}, Refused: pages.Refused}
@@ -146,10 +172,14 @@ func (a *app) close() error {
 	return errors.Join(all...)
 }
 
+// noticeSlots is how many notices a process sends at once.
+const noticeSlots = 2
+
 // engine returns the engine of this process. Searches have a slot of their own, so that they do not wait for copies.
 func (a *app) engine() (*engine.Engine, error) {
 	e, err := engine.New(a.jobs, engine.Config{
-		Queues: []string{campaign.Queue, campaign.QueueFind}, Slots: a.set.Workers + 1, QueueSlots: map[string]int{campaign.Queue: a.set.Workers, campaign.QueueFind: 1},
+		Queues: []string{campaign.Queue, campaign.QueueFind, campaign.QueueNotice}, Slots: a.set.Workers + 1 + noticeSlots,
+		QueueSlots: map[string]int{campaign.Queue: a.set.Workers, campaign.QueueFind: 1, campaign.QueueNotice: noticeSlots},
 		Prefetch: -1, Lease: a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
 	})
 	if err != nil {

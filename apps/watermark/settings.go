@@ -2,11 +2,14 @@ package main
 
 import (
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/watermark/media"
+	"github.com/holdfastdev/holdfast/apps/watermark/notice"
+	"github.com/holdfastdev/holdfast/internal/safehttp"
 )
 
 // settings are all settings, read from the environment.
@@ -19,6 +22,9 @@ type settings struct {
 	Workers int // WORKERS
 	Memory  int // FFMPEG_MEMORY_MB
 	Upload  int // UPLOAD_MAX_MB
+
+	Mail      notice.Mailer // MAIL_SERVER and others
+	PrivateOK bool          // ALLOW_PRIVATE=on
 
 	Lease      time.Duration // WORKER_LEASE_TTL_SEC
 	Grace      time.Duration // STOP_GRACE_SEC
@@ -43,6 +49,12 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "WORKERS", Default: "1", Meaning: "Copies that this process makes at the same time.", Set: setting.Number(func(s *settings) *int { return &s.Workers }, 1, 64)},
 	{Name: "UPLOAD_MAX_MB", Default: "20480", Meaning: "Maximum size of a video.", Set: setting.Number(func(s *settings) *int { return &s.Upload }, 1, 1_000_000)},
 
+	{Name: "MAIL_SERVER", Meaning: "The mail server, host:port. Default: mails are not sent but kept, and shown on a page.", Set: setting.Text(func(s *settings) *string { return &s.Mail.Server })},
+	{Name: "MAIL_FROM", Default: "Watermark <watermark@localhost>", Meaning: "The sender of mails.", Set: setting.Text(func(s *settings) *string { return &s.Mail.From })},
+	{Name: "MAIL_USER", Meaning: "The user name for the mail server. Default: no authentication.", Set: setting.Text(func(s *settings) *string { return &s.Mail.User })},
+	{Name: "MAIL_PASSWORD", Meaning: "The password for the mail server.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Mail.Password })},
+	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: webhooks may be on private networks and on this machine, and on any port.", Set: setting.Choice(func(s *settings) *bool { return &s.PrivateOK }, "off", "on")},
+
 	{Name: "WORKER_LEASE_TTL_SEC", Default: "60", Meaning: "Lease duration. A copy whose worker stops renewing is reclaimed after this time.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
 	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "How long a process that is asked to stop waits for its running work. Copies that do not finish return to their queue.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},
 	{Name: "SIGN_UP", Default: "on", Meaning: "off: only people with an invitation can make an account.", Set: setting.Choice(func(s *settings) *bool { return &s.SignUpOff }, "on", "off")},
@@ -62,4 +74,15 @@ func readSettings(env func(string) string) (settings, error) {
 		s.Store = filepath.Join(s.Data, "jobs.db")
 	}
 	return s, err
+}
+
+// network returns which addresses webhooks may have.
+func (s *settings) network() safehttp.Config {
+	cfg := safehttp.Config{AnyPort: s.PrivateOK}
+	if s.PrivateOK {
+		for _, all := range []string{"0.0.0.0/0", "::/0"} {
+			cfg.Allow = append(cfg.Allow, netip.MustParsePrefix(all))
+		}
+	}
+	return cfg
 }

@@ -48,7 +48,7 @@ const (
 	Expired    State = "EXPIRED"
 )
 
-// Config is what a service needs. All fields but the last two are required.
+// Config is what a service needs. All fields but the last three are required.
 type Config struct {
 	Jobs     store.Store
 	Operator *ops.Service
@@ -57,8 +57,9 @@ type Config struct {
 	Tools    media.Tools
 	Secret   []byte // of all marks, at least 32 bytes. A program that has it can make and read marks; without it no mark can be read
 
-	Log *slog.Logger
-	Now func() time.Time
+	Notices Notices
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // A Service has all campaigns. It is safe for concurrent use.

@@ -122,7 +122,7 @@ func (s *Service) findIn(ctx context.Context, job *engine.Job[Find], path string
 		_ = job.Progress(ctx, 100*float64(n+1)/float64(len(campaigns)), "")
 	}
 	if best != nil {
-		if err := s.conclude(ctx, job.ID.String(), best, &result); err != nil {
+		if err := s.writeResult(ctx, job.ID.String(), best, &result); err != nil {
 			return failure.NeverRetry(err)
 		}
 	}
@@ -169,8 +169,8 @@ func (s *Service) compare(ctx context.Context, sum *detect.Sum, c Campaign) (*de
 	return sum.Search(ctx, with)
 }
 
-// conclude writes the result, and the picture of the evidence.
-func (s *Service) conclude(ctx context.Context, job string, r *detect.Report, result *Found) error {
+// writeResult writes the result, and the picture of the evidence.
+func (s *Service) writeResult(ctx context.Context, job string, r *detect.Report, result *Found) error {
 	result.Best, result.Pilot, result.ScaleX, result.ScaleY, result.Orientation = r.Findings[0].Z, r.Pilot, r.ScaleX, r.ScaleY, r.Orientation.String()
 	for _, f := range r.Named() {
 		t, err := s.tokenBy(ctx, `id = ?`, f.Token)

@@ -47,7 +47,7 @@ func (s *Service) publish(ctx context.Context, tx *database.Tx, c Campaign) erro
 		return fmt.Errorf("%w: add a recipient first", ErrInvalid)
 	}
 	jobs := s.cfg.Jobs.In(tx.Tx)
-	if _, err := jobs.CreateGroup(ctx, holdfast.Group{ID: group, Owner: c.Owner, Name: c.Name}); err != nil {
+	if _, err := jobs.CreateGroup(ctx, holdfast.Group{ID: group, Owner: c.Owner, Name: c.Name, Then: []holdfast.Then{continuation(c.Owner)}}); err != nil {
 		return err
 	}
 	work := make([]Copy, len(tokens))

@@ -15,4 +15,7 @@ var schema = database.Schema{Name: "watermark", Steps: []string{
 	`CREATE TABLE watermark_token (
 		id TEXT PRIMARY KEY, campaign TEXT NOT NULL REFERENCES watermark_campaign (id), place BIGINT NOT NULL, name TEXT NOT NULL, email TEXT NOT NULL, secret TEXT NOT NULL UNIQUE,
 		job TEXT NOT NULL, downloads BIGINT NOT NULL, served BIGINT NOT NULL, last_download BIGINT NOT NULL, UNIQUE (campaign, place))`,
+	`CREATE INDEX watermark_campaign_group ON watermark_campaign (job_group)`,
+	`CREATE TABLE watermark_letter (id TEXT PRIMARY KEY, owner TEXT NOT NULL, recipient TEXT NOT NULL, subject TEXT NOT NULL, body TEXT NOT NULL, created_at BIGINT NOT NULL)`,
+	`CREATE TABLE watermark_owner (owner TEXT PRIMARY KEY, hook_url TEXT NOT NULL)`,
 }}

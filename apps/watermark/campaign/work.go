@@ -38,13 +38,14 @@ type Made struct {
 // stuckAfter is when a copy that is still worked on is taken from its worker (section 9 of the specification), beyond the time limit of FFmpeg itself.
 const stuckAfter = 30 * time.Minute
 
-// Register registers the handlers of copies and searches. A worker that is lost is noticed by its lease within a minute, and one that stands still by the watchdog of FFmpeg.
+// Register registers the handlers of copies, searches and notices. A worker that is lost is noticed by its lease within a minute, and one that stands still by the watchdog of FFmpeg.
 func (s *Service) Register(e *engine.Engine) {
 	limit := s.cfg.Tools.Limits.Time
 	if limit == 0 {
 		limit = 6 * time.Hour
 	}
 	engine.Handle(e, s.copy, engine.KindOptions{Timeout: limit + stuckAfter, Policy: code.Policy(), Classify: code.Classify})
+	s.registerNotices(e)
 	engine.Handle(e, s.find, engine.KindOptions{Timeout: limit, Policy: code.Policy(), Classify: code.Classify})
 }
 

@@ -34,6 +34,9 @@ type Config struct {
 	SignUp    bool   // any visitor may make an account
 	Folder    string // of the service
 	Upload    int64  // maximum bytes of an upload
+	KeptMail  bool   // there is no mail server: mails are shown on a page
+	// HookSecret returns the secret that signs the webhooks of an owner.
+	HookSecret func(owner string) string
 }
 
 // A Site serves the pages.
@@ -99,7 +102,7 @@ func (s *Site) Mount(mux *http.ServeMux) {
 		"POST /campaigns/{id}/recipients": s.addRecipients, "POST /campaigns/{id}/publish": s.publish, "POST /campaigns/{id}/tokens/{token}/retry": s.retry,
 		"GET /campaigns/{id}/events": s.events,
 		"GET /videos":                s.videos, "GET /detect": s.detectPage, "GET /detect/{id}": s.found, "GET /detect/{id}/evidence": s.evidence,
-		"POST /sign-out": s.signOut,
+		"GET /notices": s.notices, "POST /notices": s.setNotices, "POST /sign-out": s.signOut,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(&visit{w: w, r: r}, s.member(do)) })
 	}
@@ -154,7 +157,7 @@ type view struct {
 // notices are the messages after a form. The address contains only their names, so that a link cannot put a text of its choice on the page.
 var notices = map[string]string{
 	"created": "The campaign is a draft. Add recipients, then publish it.", "added": "The recipients were added.", "published": "The campaign is published.",
-	"uploaded": "The video was uploaded.", "out": "You are signed out.",
+	"uploaded": "The video was uploaded.", "out": "You are signed out.", "saved": "The address is stored.",
 }
 
 func (s *Site) render(v *visit, status int, name string, data view) error {
