@@ -180,7 +180,7 @@ func (a *app) engine() (*engine.Engine, error) {
 	e, err := engine.New(a.jobs, engine.Config{
 		Queues: []string{campaign.Queue, campaign.QueueFind, campaign.QueueNotice}, Slots: a.set.Workers + 1 + noticeSlots,
 		QueueSlots: map[string]int{campaign.Queue: a.set.Workers, campaign.QueueFind: 1, campaign.QueueNotice: noticeSlots},
-		Prefetch: -1, Lease: a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
+		Prefetch:   -1, Lease: a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
 	})
 	if err != nil {
 		return nil, err

@@ -3,8 +3,11 @@ package code_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,5 +96,36 @@ func TestALostWorkerSpendsNoRetryUntilTheCap(t *testing.T) {
 		if v.To != want || v.Charge == store.ChargeFailure {
 			t.Errorf("after %d lost workers: %s, charge %v", crashes, v.To, v.Charge)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the table of docs/failures.md")
+
+const document = "../docs/failures.md"
+
+func TestTheDocumentHasTheTable(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), "<!-- codes -->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end of codes -->\n")
+	if !found || !ended {
+		t.Fatal("the document lacks the comments around the codes")
+	}
+	var rows strings.Builder
+	rows.WriteString("| code | retried | message | what to do |\n|---|---|---|---|\n")
+	for _, c := range code.All() {
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", c.Name, map[bool]string{true: "yes", false: "no"}[c.Retryable], c.Message, c.Remedy)
+	}
+	want := before + "<!-- codes -->\n" + rows.String() + "<!-- end of codes -->\n" + after
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Error("docs/failures.md differs from the table: run go test ./watermark/code -run TheDocument -update")
 	}
 }
