@@ -24,6 +24,10 @@ const Queue = "copies"
 type Copy struct {
 	Campaign string `json:"campaign"`
 	Token    string `json:"token"`
+
+	// Of campaigns that were taken over from another program; see Adopt.
+	Adopted bool   `json:"adopted,omitempty"` // its copy exists
+	Failure string `json:"failure,omitempty"` // it had failed with this text
 }
 
 // Kind returns the kind of the job.
@@ -66,6 +70,9 @@ func (s *Service) copy(ctx context.Context, job *engine.Job[Copy]) error {
 	if err != nil {
 		return asFailure(err)
 	}
+	if done, err := s.adopted(job, t); done {
+		return err
+	}
 	order := media.Copy{Source: s.assetPath(asset), Target: s.copyPath(t.ID)}
 	if c.Invisible {
 		order.Invisible = &media.Invisible{Key: s.Key(c.ID), Token: t.ID}
@@ -87,6 +94,25 @@ func (s *Service) copy(ctx context.Context, job *engine.Job[Copy]) error {
 	}
 	job.Result(Made{Size: info.Size(), Duration: made.Duration})
 	return nil
+}
+
+// adopted ends the job of a copy that another program has made, or had failed to make. A manual retry makes it.
+func (s *Service) adopted(job *engine.Job[Copy], t Token) (done bool, err error) {
+	if job.Generation > 1 {
+		return false, nil
+	}
+	if job.Args.Failure != "" {
+		return true, failure.NeverRetry(errors.New(job.Args.Failure))
+	}
+	if !job.Args.Adopted {
+		return false, nil
+	}
+	info, err := os.Stat(s.copyPath(t.ID))
+	if err != nil {
+		return false, nil // it is made again
+	}
+	job.Result(Made{Size: info.Size()})
+	return true, nil
 }
 
 // report stores the progress of a copy until stop is called.
