@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/holdfastdev/holdfast/apps/internal/command"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
@@ -20,8 +21,9 @@ func main() {
 
 const help = `watermark gives each recipient of a video a copy with a mark of its own.
 
-  watermark        the page and a worker: nothing to set up but FFmpeg
-  watermark help   this help, with all environment variables
+  watermark               the page and a worker: nothing to set up but FFmpeg
+  watermark import FILE   take over the database of DownloadOnce, an SQLite file, while this service is stopped; twice changes nothing
+  watermark help          this help, with all environment variables
 
 The first SIGTERM or Ctrl-C stops gracefully: the process accepts nothing new and finishes its work within STOP_GRACE_SEC. A second one ends it at once. No copy is
 lost then either: interrupted ones are made again later.
@@ -36,20 +38,29 @@ func run(ctx context.Context, args []string, env func(string) string, stdout, st
 }
 
 func execute(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
+	verb := ""
 	if len(args) > 0 {
-		switch args[0] {
-		case "help", "-h", "-help", "--help":
-			fmt.Fprint(stdout, help)
-			setting.PrintHelp(stdout, settingTable)
-			return nil
-		}
-		return fmt.Errorf("unknown command %q: %w", args[0], errUsage)
+		verb, args = args[0], args[1:]
+	}
+	switch {
+	case slices.Contains([]string{"help", "-h", "-help", "--help"}, verb):
+		fmt.Fprint(stdout, help)
+		setting.PrintHelp(stdout, settingTable)
+		return nil
+	case verb != "" && verb != "import":
+		return fmt.Errorf("unknown command %q: %w", verb, errUsage)
+	case verb == "import" && len(args) != 1:
+		return fmt.Errorf("import takes the file of the old database: %w", errUsage)
 	}
 	set, err := readSettings(env)
 	if err != nil {
 		return fmt.Errorf("the settings are not valid:\n%w\n%w", err, errUsage)
 	}
-	return serve(ctx, set, stdout, command.NewLog(stderr))
+	log := command.NewLog(stderr)
+	if verb == "import" {
+		return importOld(ctx, set, args[0], stdout, log)
+	}
+	return serve(ctx, set, stdout, log)
 }
 
 // serve runs everything until ctx ends and then stops in order: nothing new is accepted, work in progress finishes, and everything is closed after the last write.

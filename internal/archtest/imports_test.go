@@ -108,6 +108,7 @@ var importRules = []importRule{
 	{"apps/watermark/media", "apps/internal/child apps/watermark/code apps/watermark/detect apps/watermark/mark", "golang.org/x/image golang.org/x/sys", "net net/http database/sql log log/slog", "runs FFmpeg; the engine retries"},
 	{"apps/watermark/campaign", "engine failure ops apps/internal/database apps/watermark/code apps/watermark/detect apps/watermark/mark apps/watermark/media", "", "net net/http database/sql log", "campaigns, their jobs and downloads: it knows nothing of pages"},
 	{"apps/watermark/site", "failure internal/limit apps/internal/account apps/internal/web apps/watermark/campaign apps/watermark/code", "", "database/sql", "pages: it translates and makes no decisions"},
+	{"apps/watermark/migrate", "apps/internal/account apps/internal/database apps/watermark/campaign", "", "net net/http database/sql log log/slog", "reads the database of another program"},
 	{"apps/watermark/notice", "failure internal/safehttp apps/watermark/campaign", "", "database/sql", "sends mails and webhooks; the engine retries"},
 	{"apps/watermark", "engine ops store/anystore internal/safehttp apps/internal apps/watermark", "", "database/sql", "an application: it uses the public packages and no other application"},
 	{"apps/watermark/bench", "", "", "", "a benchmark: all of it is tests"},
