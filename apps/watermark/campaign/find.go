@@ -226,7 +226,7 @@ func (s *Service) Search(ctx context.Context, owner, id string) (Search, error) 
 		r.Percent = job.Progress.Percent
 	}
 	if job.LastFailure != nil {
-		r.Code, r.Error = code.Of(job.LastFailure.Code).Name, job.LastFailure.Message
+		r.Code, r.Error = code.Of(job.LastFailure.Code).Name, detailOf(job.LastFailure)
 	}
 	if job.State == holdfast.Complete {
 		r.Found = &Found{}

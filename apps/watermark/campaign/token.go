@@ -169,7 +169,7 @@ func (t *Token) follow(c Campaign, job holdfast.Job) {
 		}
 	}
 	if job.LastFailure != nil && job.State != holdfast.Complete {
-		t.Code, t.Error = code.Of(job.LastFailure.Code).Name, job.LastFailure.Message
+		t.Code, t.Error = code.Of(job.LastFailure.Code).Name, detailOf(job.LastFailure)
 	}
 	switch {
 	case c.State == Expired && t.Status == TokenActive:

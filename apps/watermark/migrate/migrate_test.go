@@ -106,7 +106,7 @@ func newScene(t *testing.T) *scene {
 
 func (s *scene) run() migrate.Report {
 	s.Helper()
-	r, err := s.Run(s.Context())
+	r, err := s.Import.Run(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}
