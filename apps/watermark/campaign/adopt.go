@@ -20,7 +20,7 @@ type Adoption struct {
 	Tokens    []AdoptedToken
 }
 
-// An AdoptedToken is a token with what became of its copy.
+// An AdoptedToken is a token with its copy or its failure.
 type AdoptedToken struct {
 	ID, Name, Email string
 	Secret          string // the last part of its address, which stays as it was

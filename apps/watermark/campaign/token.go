@@ -225,3 +225,11 @@ func (s *Service) BySecret(ctx context.Context, secret string) (Token, Campaign,
 	c, err := s.campaign(ctx, t.Campaign)
 	return t, c, err
 }
+
+// detailOf returns what a failure says: the message of its code, and what FFmpeg or the system printed.
+func detailOf(f *holdfast.Failure) string {
+	if f.Detail == "" || f.Detail == f.Message {
+		return f.Message
+	}
+	return f.Message + " " + f.Detail
+}
