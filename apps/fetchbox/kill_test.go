@@ -257,6 +257,7 @@ func (v *victims) awaitEnd(jobs int) {
 	for _, p := range v.places {
 		if !p.stream {
 			v.until("all resources have ended", func() bool { return v.ended(client{p.at, v.key}, jobs) })
+			v.until("all dead letters are published", func() bool { return v.published(client{p.at, v.key}) })
 		}
 	}
 }
@@ -284,6 +285,24 @@ func (v *victims) ended(c client, jobs int) bool {
 		}
 		cursor = page.Next.String()
 	}
+}
+
+// published reports whether a process knows the dead letter of every failed resource.
+func (v *victims) published(c client) bool {
+	for job := range v.jobs {
+		var page struct{ Resources []view.Resource }
+		a, err := c.try("GET", "/api/jobs/"+job.String()+"/resources?state=failed", "")
+		if err != nil || a.status != http.StatusOK {
+			return false
+		}
+		a.is(v.T, http.StatusOK, &page)
+		for _, r := range page.Resources {
+			if r.DeadLetter == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // account checks at the end that every acknowledged resource was stored once, or has one dead letter, and that nothing else is there.

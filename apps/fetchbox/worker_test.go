@@ -273,8 +273,13 @@ func TestAReplayThroughTheAPI(t *testing.T) {
 	if preview.Letters != 0 {
 		t.Errorf("another owner can replay %+v", preview)
 	}
-	s.ask("POST", "/api/replays", `{"filter":{"code":"DOWNLOAD_HTTP_5XX"},"canary":1}`).is(t, http.StatusAccepted, nil)
+	s.ask("POST", "/api/replays", `{"filter":{"code":"DOWNLOAD_HTTP_5XX"},"canary":1,"reason":"repaired"}`).is(t, http.StatusAccepted, nil)
 	s.becomes(job, ledger.Complete)
+	var list struct{ Replays []map[string]any }
+	s.ask("GET", "/api/replays", "").is(t, http.StatusOK, &list)
+	if r := list.Replays[0]; len(list.Replays) != 1 || r["reason"] != "repaired" || r["canary"] != 1.0 || r["filter"].(map[string]any)["code"] != "DOWNLOAD_HTTP_5XX" || r["spec"] != nil {
+		t.Errorf("replays: %v", list.Replays)
+	}
 	s.lettersOnce(2)
 }
 

@@ -84,7 +84,7 @@ func (a *api) startReplay(w http.ResponseWriter, r *http.Request, c access.Calle
 		return refusal.Replay(err)
 	}
 	w.Header().Set("Location", "/api/replays/"+p.ID.String())
-	return web.WriteJSON(w, http.StatusAccepted, p)
+	return web.WriteJSON(w, http.StatusAccepted, view.ReplayOf(p))
 }
 
 // listReplays answers GET /api/replays.
@@ -93,7 +93,11 @@ func (a *api) listReplays(w http.ResponseWriter, r *http.Request, c access.Calle
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, map[string]any{"replays": list})
+	replays := make([]view.Replay, len(list))
+	for i, p := range list {
+		replays[i] = view.ReplayOf(p)
+	}
+	return web.WriteJSON(w, http.StatusOK, map[string]any{"replays": replays})
 }
 
 // cancelReplay answers POST /api/replays/{id}/cancel.

@@ -73,9 +73,13 @@ func contenders(t *testing.T) []contender {
 			t.Fatal(err)
 		}
 	}
-	return append(all, contender{"rclone", program(func(urls, place string, _ int64) *exec.Cmd {
+	return append(all, contender{"rclone", program(func(urls, place string, most int64) *exec.Cmd {
+		timeout := "10s"
+		if most > 64<<20 {
+			timeout = "5m" // its default: a storage server needs long to put the parts of a large object together
+		}
 		cmd := exec.Command(rclone, "copyurl", "--urls", urls, ":s3:"+strings.TrimPrefix(place, "s3://"), "--transfers", strconv.Itoa(atOnce), "--checkers", strconv.Itoa(atOnce),
-			"--low-level-retries", "1", "--retries", "1", "--contimeout", "10s", "--timeout", "10s", "--s3-no-check-bucket", "--ignore-times")
+			"--low-level-retries", "1", "--retries", "1", "--contimeout", "10s", "--timeout", timeout, "--s3-no-check-bucket", "--ignore-times")
 		cmd.Env = append(os.Environ(), "RCLONE_S3_PROVIDER=Other", "RCLONE_S3_ENDPOINT="+os.Getenv("S3_ENDPOINT"), "RCLONE_S3_ENV_AUTH=true", "RCLONE_CONFIG="+os.DevNull)
 		return cmd
 	})}, contender{"Scrapy", program(func(urls, place string, most int64) *exec.Cmd {
@@ -166,6 +170,9 @@ func source(t *testing.T) string {
 	return server.URL
 }
 
+// scrapyMemory is how many bytes of bodies Scrapy may hold: more could be the end of the machine.
+const scrapyMemory = 4 << 30
+
 func TestTransfersIntoARealS3Server(t *testing.T) {
 	at, server := source(t), s3test.Start(t)
 	for _, contest := range []struct {
@@ -178,7 +185,14 @@ func TestTransfersIntoARealS3Server(t *testing.T) {
 			lines = append(lines, []string{fmt.Sprintf("%s/%d/%d", at, contest.size, n), fmt.Sprintf("%s-%d", contest.name, n)})
 		}
 		for range *rounds {
+			if contest.count == 0 {
+				break
+			}
 			for _, c := range contenders(t) {
+				if c.name == "Scrapy" && contest.size*int64(atOnce) > scrapyMemory {
+					t.Logf("%-6s Scrapy is left out: it holds whole bodies in memory, here up to %d GiB", contest.name, contest.size*int64(atOnce)>>30)
+					continue
+				}
 				place := server.Use(t)
 				r := c.transfer(t, lines, place, contest.size+1, time.Hour)
 				stored, wrong := count(t, server, place, contest.size)

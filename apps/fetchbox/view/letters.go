@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A Letter is a dead letter as clients see it.
@@ -97,6 +98,31 @@ func (r *Reader) StateOf(ctx context.Context, l Letter) (state holdfast.State, r
 		return "", false, nil
 	}
 	return job.State, job.Generation != int(l.Generation), err
+}
+
+// A Replay is a replay of dead letters as clients see it.
+type Replay struct {
+	ID        holdfast.ID         `json:"id"`
+	Filter    replay.Filter       `json:"filter"`
+	Canary    int                 `json:"canary,omitempty"`
+	PerSecond float64             `json:"per_second,omitempty"`
+	Limit     int                 `json:"limit,omitempty"`
+	State     string              `json:"state"`
+	Why       string              `json:"why,omitempty"` // what it waits for, or why it ended
+	Counts    store.RedriveCounts `json:"counts"`
+	Refused   int                 `json:"refused,omitempty"` // resources that could not be replayed
+	Actor     string              `json:"actor"`
+	Reason    string              `json:"reason,omitempty"`
+	StartedAt time.Time           `json:"started_at"`
+	EndedAt   time.Time           `json:"ended_at,omitzero"`
+}
+
+// ReplayOf returns a replay as clients see it.
+func ReplayOf(p replay.Progress) Replay {
+	return Replay{
+		ID: p.ID, Filter: p.Filter, Canary: p.Spec.Canary, PerSecond: p.Spec.PerSecond, Limit: p.Spec.Limit, State: string(p.State), Why: p.Why, Counts: p.Counts,
+		Refused: p.RefusedJobs, Actor: p.Spec.Actor, Reason: p.Spec.Reason, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
+	}
 }
 
 // Replays returns the replays of an owner, in the order of [replay.Runner.List].
