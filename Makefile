@@ -35,7 +35,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert fetchbox screenshot proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox screenshot watermark bench-watermark proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,11 @@ screenshot: ## run the screenshot service, an application on Holdfast: pictures 
 	@$(GO) run ./internal/testprograms/ensure chromium
 	@cd apps && $(GO) build -o ../bin/ ./screenshot
 	@bin/screenshot
+
+watermark: ## run Watermark, an application on Holdfast: a marked copy of a video for each recipient; its page is at http://127.0.0.1:4780
+	@$(GO) run ./internal/testprograms/ensure ffmpeg
+	@cd apps && $(GO) build -o ../bin/ ./watermark
+	@bin/watermark
 
 # STEPS are the parts of `make test`, and of `make soak`. Two run at the same time; the long ones begin first.
 STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \
@@ -127,6 +132,11 @@ load: ## run the converter under load, 200 concurrent uploads and 5,000 conversi
 bench-fetchbox: programs ## transfer files with FetchBox, rclone and Scrapy into a real S3 server, about 30 minutes; SMALL=2000 of 256 KiB, LARGE=20 of 1 GiB
 	cd apps && $(GO) test -timeout 3h -count 1 -v ./fetchbox/bench -args -bench.peers -bench.rounds 3 -bench.small $(SMALL) -bench.large $(LARGE) -bench.megabytes 1024
 
+bench-watermark: ## measure what the invisible mark withstands and costs, on eight clips: hours; RECIPIENTS=1 for a first look
+	@$(GO) run ./internal/testprograms/ensure ffmpeg
+	cd apps && $(GO) test -timeout 24h -count 1 -v ./watermark/bench -args -bench.run -bench.recipients $(RECIPIENTS)
+
+RECIPIENTS = 10
 SMALL    = 2000
 LARGE    = 20
 

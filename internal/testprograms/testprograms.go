@@ -17,7 +17,7 @@ type Program struct {
 }
 
 // The programs: interpreters for workers and receivers in other languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
-// and read PDFs, a validator of XML, and two proxies.
+// and read PDFs, a validator of XML, two proxies, and FFmpeg for videos.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
@@ -34,13 +34,15 @@ var (
 	Ghostscript = Program{"gs", "ghostscript", "macOS: brew install ghostscript"}
 	Xmllint     = Program{"xmllint", "libxml2-utils", "macOS has it"}
 
+	FFmpeg = Program{"ffmpeg", "ffmpeg", "macOS: brew install ffmpeg"}
+
 	Tinyproxy  = Program{"tinyproxy", "tinyproxy-bin", "macOS: brew install tinyproxy"}
 	Microsocks = Program{"microsocks", "microsocks", "macOS: brew install microsocks"}
 	Scrapy     = Program{"scrapy", "python3-scrapy", "macOS: brew install scrapy"} // for make bench-fetchbox only
 )
 
 // All lists the programs.
-var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint, Tinyproxy, Microsocks}
+var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint, Tinyproxy, Microsocks, FFmpeg}
 
 // Ensure returns the path of the program. If it is missing, it is installed where that is possible; otherwise the error says how to install it.
 func (p Program) Ensure() (string, error) {

@@ -22,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
+
+	"github.com/holdfastdev/holdfast/apps/internal/child"
 )
 
 // Config says how to start Chromium.
@@ -49,7 +51,7 @@ type Process struct {
 
 	cmd    *exec.Cmd
 	folder string
-	group  processGroup
+	group  child.Group
 	output *tail
 	end    func()        // closes the connection
 	exited chan struct{} // closed when the main process has ended and was waited for
@@ -96,7 +98,7 @@ func (p *Process) launch() error {
 	if err != nil {
 		return err
 	}
-	p.group.prepare(p.cmd)
+	p.group.Prepare(p.cmd)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // on Linux the process ends with the thread that started it, so this one lives as long
@@ -117,7 +119,7 @@ func (p *Process) launch() error {
 		_ = to.Close()
 		return err
 	}
-	p.group.started(p.cmd.Process)
+	p.group.Started(p.cmd.Process)
 	var c *conn
 	c, p.end = newConn(from, to)
 	p.Browser = &Session{conn: c}
@@ -131,10 +133,10 @@ func (p *Process) Ended() <-chan struct{} { return p.Browser.conn.lost }
 func (p *Process) Kill() {
 	p.killed.Do(func() {
 		defer close(p.gone)
-		p.group.kill(p.cmd.Process)
+		p.group.Kill(p.cmd.Process)
 		p.end()
 		<-p.exited
-		p.group.killRest(p.cmd.Process)
+		p.group.KillRest(p.cmd.Process)
 		removeFolder(p.folder)
 	})
 	<-p.gone

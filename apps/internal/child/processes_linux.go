@@ -1,4 +1,4 @@
-package chromium
+package child
 
 import (
 	"bytes"
@@ -6,16 +6,10 @@ import (
 	"strconv"
 )
 
-// A Usage is what a browser uses, with all its processes.
-type Usage struct {
-	Processes int
-	Memory    int64 // bytes of main memory; memory that processes share counts once
-}
-
-// Usage measures the browser. ok is false on systems that cannot tell.
-func (p *Process) Usage() (u Usage, ok bool) {
+// UsageOf measures a process and all processes that it started. ok is false on systems that cannot tell.
+func UsageOf(leader int) (u Usage, ok bool) {
 	var shared int64
-	for _, pid := range membersOf(p.cmd.Process.Pid) {
+	for _, pid := range membersOf(leader) {
 		resident, part, found := memoryOf(pid)
 		if !found {
 			continue

@@ -1,4 +1,4 @@
-package chromium
+package child
 
 import (
 	"os"
@@ -8,12 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A processGroup is a process and those that it starts: on Windows a job object, which ends them all when its last handle is closed, also by the end of this process.
-type processGroup struct{ job windows.Handle }
+// A Group is a process and those that it starts: on Windows a job object, which ends them all when its last handle is closed, also by the end of this process.
+type Group struct{ job windows.Handle }
 
-func (g *processGroup) prepare(*exec.Cmd) {}
+// Prepare is called before the start of cmd.
+func (g *Group) Prepare(*exec.Cmd) {}
 
-func (g *processGroup) started(main *os.Process) {
+// Started is called after the start.
+func (g *Group) Started(main *os.Process) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return // kill then ends the main process, and its children end when they lose it
@@ -35,16 +37,32 @@ func (g *processGroup) started(main *os.Process) {
 	g.job = job
 }
 
-func (g *processGroup) kill(main *os.Process) {
+// Kill ends all processes at once.
+func (g *Group) Kill(main *os.Process) {
 	if g.job != 0 {
 		_ = windows.TerminateJobObject(g.job, 1)
 	}
 	_ = main.Kill()
 }
 
-func (g *processGroup) killRest(*os.Process) {
+// KillRest is called after the main process has ended.
+func (g *Group) KillRest(*os.Process) {
 	if g.job != 0 {
 		_ = windows.CloseHandle(g.job)
 		g.job = 0
 	}
 }
+
+func waitForEnd(cmd *exec.Cmd, g *Group) error {
+	err := cmd.Wait()
+	g.Kill(cmd.Process)
+	g.KillRest(cmd.Process)
+	return err
+}
+
+func (Limits) apply(*os.Process) {}
+
+// signalOf returns 0: Windows has no signals.
+func signalOf(*os.ProcessState) int { return 0 }
+
+func lowPriority(*os.Process) {}

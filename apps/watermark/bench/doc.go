@@ -1,0 +1,2 @@
+// Package bench measures what the invisible mark withstands and costs. README.md has the tables; `make bench-watermark` prints them.
+package bench
