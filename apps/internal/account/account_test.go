@@ -254,6 +254,7 @@ func TestAKeyIsShownOnceScopedAndCanBeRevoked(t *testing.T) {
 		s.is(err, account.ErrNoIdentity)
 		for range 10 {
 			_, err = s.OpenKey(s.Context(), "test_a_b", "c")
+			s.is(err, account.ErrNoIdentity)
 		}
 		_, err = s.OpenKey(s.Context(), "test_a_b", "c")
 		s.is(err, account.ErrTooMany)
