@@ -39,7 +39,8 @@ func (id Identity) Name() string {
 	return id.User.Email
 }
 
-const cookieName = "session"
+// cookieName returns the name of the cookie with the session. Browsers do not separate cookies by port, so applications on one host need different names.
+func (s *Service) cookieName() string { return s.cfg.KeyPrefix + "_session" }
 
 // Bearer opens the API key of a request. The error is ErrNoIdentity if there is none or it is not valid, or ErrTooMany.
 func (s *Service) Bearer(ctx context.Context, r *http.Request) (Identity, error) {
@@ -56,7 +57,7 @@ func (s *Service) Bearer(ctx context.Context, r *http.Request) (Identity, error)
 
 // Visitor opens the session of a request. The error is ErrNoIdentity if there is none.
 func (s *Service) Visitor(ctx context.Context, r *http.Request) (Identity, error) {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(s.cookieName())
 	if err != nil {
 		return Identity{}, ErrNoIdentity
 	}
@@ -66,7 +67,7 @@ func (s *Service) Visitor(ctx context.Context, r *http.Request) (Identity, error
 // SetCookie gives a browser the token of a session; an empty token takes it away. The cookie is marked as secure if the request came by HTTPS.
 func (s *Service) SetCookie(w http.ResponseWriter, r *http.Request, token string) {
 	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-	cookie := &http.Cookie{Name: cookieName, Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode, MaxAge: int(s.cfg.SessionLife / time.Second)}
+	cookie := &http.Cookie{Name: s.cookieName(), Value: token, Path: "/", HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode, MaxAge: int(s.cfg.SessionLife / time.Second)}
 	if token == "" {
 		cookie.MaxAge = -1
 	}
