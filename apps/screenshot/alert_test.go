@@ -27,7 +27,8 @@ func (s *scene) duty(name string) {
 }
 
 func TestOperatorsAreNotifiedOnceWhenTooManyRetriesFail(t *testing.T) {
-	s := newScene(t)
+	box, address := openMailbox(t)
+	s := newScene(t, "MAIL_SERVER", address)
 	var calls atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -37,12 +38,12 @@ func TestOperatorsAreNotifiedOnceWhenTooManyRetriesFail(t *testing.T) {
 		calls.Add(1)
 	}))
 	t.Cleanup(receiver.Close)
-	for _, bad := range []service.Alert{{Percent: 101, Webhook: receiver.URL}, {Percent: 50, Webhook: "nowhere"}} {
+	for _, bad := range []service.Alert{{Percent: 101, Webhook: receiver.URL}, {Percent: 50, Webhook: "nowhere"}, {Percent: 50}, {Percent: 50, Mail: "nobody"}} {
 		if a := s.call("POST", "/api/v1/admin/alerts", bad); a.Status != 400 {
 			t.Errorf("%d %s", a.Status, a.Body)
 		}
 	}
-	if a := s.call("POST", "/api/v1/admin/alerts", service.Alert{Percent: 50, Webhook: receiver.URL}); a.Status != 200 {
+	if a := s.call("POST", "/api/v1/admin/alerts", service.Alert{Percent: 50, Webhook: receiver.URL, Mail: "ops@example.org"}); a.Status != 200 {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	s.origin.setDown(true)
@@ -59,9 +60,13 @@ func TestOperatorsAreNotifiedOnceWhenTooManyRetriesFail(t *testing.T) {
 		s.duty("alerts")
 	}
 	s.until("the webhook was called", func() bool { return calls.Load() > 0 })
+	s.until("the mail was sent", func() bool { return len(box.all()) > 0 })
 	s.visitorIs(firstEmail).open("/admin").sees("Retry, last 24 h", receiver.URL)
 	if n := calls.Load(); n != 1 {
 		t.Errorf("it was called %d times", n)
+	}
+	if mails := box.all(); len(mails) != 1 || !strings.Contains(mails[0], "Subject: Retries of screenshots fail") || !strings.Contains(mails[0], "100 % of 10 retries") {
+		t.Errorf("%q", mails)
 	}
 }
 

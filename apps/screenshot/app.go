@@ -11,11 +11,13 @@ import (
 	"github.com/holdfastdev/holdfast/apps/internal/account"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/database"
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/screenshot/browser"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
 	"github.com/holdfastdev/holdfast/apps/screenshot/service"
 	"github.com/holdfastdev/holdfast/apps/screenshot/shot"
+	"github.com/holdfastdev/holdfast/apps/screenshot/stream"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/internal/safehttp"
@@ -67,11 +69,14 @@ func open(ctx context.Context, set settings, camera service.Camera, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	a.service, err = service.New(ctx, service.Config{
+	cfg := service.Config{
 		Jobs: a.jobs, Operator: a.operator, DB: a.db, Bucket: a.bucket, Camera: a.camera, Guard: guard, Limits: a.limits(), Retries: retries, Log: log,
 		Crashes: set.Crashes, Learned: set.Learned, KeepFiles: set.KeepPicture, LinkLife: set.LinkLife, Base: set.Public, Welcome: int64(set.Welcome), StuckAfter: set.StuckAfter,
-	})
-	if err != nil {
+	}
+	if err := a.openReceivers(&cfg); err != nil {
+		return nil, err
+	}
+	if a.service, err = service.New(ctx, cfg); err != nil {
 		return nil, err
 	}
 	a.accounts, err = account.Open(ctx, a.db, account.Config{KeyPrefix: "shot", Founded: a.service.Welcome})
@@ -99,6 +104,24 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	}
 	a.closers = append(a.closers, a.db.Close)
 	a.operator = ops.New(a.jobs, ops.Config{Taxonomy: code.Taxonomy(), Retention: a.retention()})
+	return nil
+}
+
+// openReceivers opens the ways to tell of events, as far as they are set.
+func (a *app) openReceivers(cfg *service.Config) (err error) {
+	if a.set.Mail.Address != "" {
+		if cfg.Mailer, err = notice.NewMailer(a.set.Mail); err != nil {
+			return fmt.Errorf("MAIL_SERVER: %w", err)
+		}
+	}
+	if a.set.Nats != "" {
+		to, err := stream.Connect(a.set.Nats)
+		if err != nil {
+			return fmt.Errorf("NATS_URL: %w", err)
+		}
+		a.closers = append(a.closers, func() error { to.Close(); return nil })
+		cfg.Stream = to
+	}
 	return nil
 }
 

@@ -63,7 +63,7 @@ func TestEveryPageIsAccessibleLightDarkAndOnAPhone(t *testing.T) {
 	s.ended(s.submit("/hold").ID, service.Processing)
 	p := s.signsIn()
 	for _, page := range []struct{ name, path string }{
-		{"gallery", "/"}, {"shot", "/shots/" + failed.ID.String()}, {"keys", "/keys"}, {"credits", "/credits"}, {"team", "/team"}, {"account", "/account"}, {"admin", "/admin"}, {"error", "/nothing"}, {"sign-in", "/sign-in"}, {"sign-up", "/sign-up"},
+		{"gallery", "/"}, {"shot", "/shots/" + failed.ID.String()}, {"keys", "/keys"}, {"webhooks", "/webhooks"}, {"credits", "/credits"}, {"team", "/team"}, {"account", "/account"}, {"admin", "/admin"}, {"error", "/nothing"}, {"sign-in", "/sign-in"}, {"sign-up", "/sign-up"},
 	} {
 		p.Go(s.at + page.path)
 		for _, theme := range []string{"light", "dark"} {

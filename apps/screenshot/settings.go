@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/screenshot/service"
 	"github.com/holdfastdev/holdfast/internal/safehttp"
@@ -29,6 +30,9 @@ type settings struct {
 	Pixels    int
 	Networks  []netip.Prefix
 	PrivateOK bool // ALLOW_PRIVATE=on
+
+	Mail notice.MailServer // MAIL_SERVER and others
+	Nats string            // NATS_URL
 
 	Policies string // RETRY_POLICIES: a YAML file
 	Learned  bool   // SMART_RETRY=on
@@ -51,7 +55,7 @@ type settings struct {
 }
 
 // settingTable lists all settings. A test compares the table in the README with it.
-var settingTable = []setting.Setting[settings]{
+var settingTable = append([]setting.Setting[settings]{
 	{Name: "DATA_DIR", Meaning: "The folder for everything that has no setting of its own: store, pictures, first account. Default: screenshot in the user's data directory.", Set: setting.Text(func(s *settings) *string { return &s.Data })},
 	{Name: "ADDR", Default: "127.0.0.1:4770", Meaning: "The address of the page and the API.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
@@ -81,7 +85,8 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to other machines too.", Set: setting.Choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
 	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setting.Hosts(func(s *settings) *[]string { return &s.Hosts }, "shots.example.com")},
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-For (the client's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
-}
+	{Name: "NATS_URL", Meaning: "NATS servers with JetStream, separated by commas, that get the retry events of all organisations. Default: none.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Nats })},
+}, notice.MailSettings(func(s *settings) *notice.MailServer { return &s.Mail }, "Screenshots <screenshots@localhost>", "alerts can be sent to webhooks only.")...)
 
 // readSettings reads all settings. The error names every invalid setting.
 func readSettings(env func(string) string) (settings, error) {

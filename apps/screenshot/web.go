@@ -29,7 +29,7 @@ func (a *app) face() (*face, error) {
 	mux := http.NewServeMux()
 	f := &face{app: a, health: a.newHealth()}
 	var err error
-	if f.feed, err = site.NewFeed(a.jobs, a.log); err != nil {
+	if f.feed, err = site.NewFeed(a.jobs, a.service, a.log); err != nil {
 		return nil, err
 	}
 	f.api = api.New(api.Config{Service: a.service, Accounts: a.accounts, Feed: f.feed, Log: a.log, PerMinute: a.set.PerMinute})

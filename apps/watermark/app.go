@@ -14,11 +14,11 @@ import (
 
 	"github.com/holdfastdev/holdfast/apps/internal/account"
 	"github.com/holdfastdev/holdfast/apps/internal/database"
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/apps/watermark/campaign"
 	"github.com/holdfastdev/holdfast/apps/watermark/code"
-	"github.com/holdfastdev/holdfast/apps/watermark/notice"
 	"github.com/holdfastdev/holdfast/apps/watermark/site"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/safehttp"
@@ -70,9 +70,13 @@ func open(ctx context.Context, set settings, log *slog.Logger) (_ *app, err erro
 		return nil, err
 	}
 	a.closers = append(a.closers, func() error { guard.Close(); return nil })
-	hooks := &notice.Caller{Guard: guard, Secret: secret}
+	hooks := &notice.Hooks{Guard: guard, Secret: secret}
+	notices, err := a.notices(hooks)
+	if err != nil {
+		return nil, err
+	}
 	a.campaigns, err = campaign.New(ctx, campaign.Config{
-		Jobs: a.jobs, Operator: a.operator, DB: a.db, Folder: set.Data, Tools: set.Tools, Secret: secret, Log: log, Notices: a.notices(hooks),
+		Jobs: a.jobs, Operator: a.operator, DB: a.db, Folder: set.Data, Tools: set.Tools, Secret: secret, Log: log, Notices: notices,
 	})
 	if err != nil {
 		return nil, err
@@ -98,18 +102,32 @@ func (a *app) openStore(ctx context.Context) (err error) {
 }
 
 // notices says how owners are reached: all members of an organisation by mail, and its webhook.
-func (a *app) notices(hooks *notice.Caller) campaign.Notices {
-	n := campaign.Notices{Call: hooks.Call, Contacts: func(ctx context.Context, owner string) (list []string, err error) {
-		members, err := a.accounts.Members(ctx, owner)
-		for _, m := range members {
-			list = append(list, m.User.Email)
-		}
-		return list, err
-	}}
-	if a.set.Mail.Server != "" {
-		n.Send = a.set.Mail.Send
+func (a *app) notices(hooks *notice.Hooks) (campaign.Notices, error) {
+	n := campaign.Notices{
+		Contacts: func(ctx context.Context, owner string) (list []string, err error) {
+			members, err := a.accounts.Members(ctx, owner)
+			for _, m := range members {
+				list = append(list, m.User.Email)
+			}
+			return list, err
+		},
+		Call: func(ctx context.Context, id string, h campaign.Hook) error {
+			return hooks.Call(ctx, id, h.Owner, h.URL, notice.HookMessage{Type: "campaign_ready", Timestamp: h.At, Data: map[string]any{
+				"campaign_id": h.Campaign, "name": h.Name, "state": h.State, "completed": h.Ready, "failed": h.Failed,
+			}})
+		},
 	}
-	return n
+	if a.set.Mail.Address == "" {
+		return n, nil
+	}
+	mailer, err := notice.NewMailer(a.set.Mail)
+	if err != nil {
+		return n, fmt.Errorf("MAIL_SERVER: %w", err)
+	}
+	n.Send = func(ctx context.Context, id string, l campaign.Letter) error {
+		return mailer.Send(ctx, id, notice.Letter{To: l.To, Subject: l.Subject, Text: l.Text})
+	}
+	return n, nil
 }
 
 const secretBytes = 32
@@ -133,7 +151,7 @@ func readSecret(path string) ([]byte, error) {
 }
 
 // openSite makes the HTTP side of this process.
-func (a *app) openSite(hooks *notice.Caller) {
+func (a *app) openSite(hooks *notice.Hooks) {
 	mux := http.NewServeMux()
 	a.health = web.NewHealth(a.log,
 		web.Check{Name: "store", Ask: func(ctx context.Context) error { _, err := a.jobs.Holds(ctx); return err }},
@@ -146,7 +164,7 @@ func (a *app) openSite(hooks *notice.Caller) {
 	})
 	pages := site.New(site.Config{
 		Campaigns: a.campaigns, Accounts: a.accounts, Log: a.log, SignUp: !a.set.SignUpOff, Folder: a.set.Data, Upload: int64(a.set.Upload) << 20,
-		KeptMail: a.set.Mail.Server == "", HookSecret: hooks.HookSecret,
+		KeptMail: a.set.Mail.Address == "", HookSecret: hooks.SecretOf,
 	})
 	pages.Mount(mux)
 	outer := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: site.NoMetrics{}, Refused: pages.Refused}

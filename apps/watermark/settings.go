@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/apps/internal/setting"
 	"github.com/holdfastdev/holdfast/apps/watermark/media"
-	"github.com/holdfastdev/holdfast/apps/watermark/notice"
 	"github.com/holdfastdev/holdfast/internal/safehttp"
 )
 
@@ -23,8 +23,8 @@ type settings struct {
 	Memory  int // FFMPEG_MEMORY_MB
 	Upload  int // UPLOAD_MAX_MB
 
-	Mail      notice.Mailer // MAIL_SERVER and others
-	PrivateOK bool          // ALLOW_PRIVATE=on
+	Mail      notice.MailServer // MAIL_SERVER and others
+	PrivateOK bool              // ALLOW_PRIVATE=on
 
 	Lease      time.Duration // WORKER_LEASE_TTL_SEC
 	Grace      time.Duration // STOP_GRACE_SEC
@@ -34,7 +34,7 @@ type settings struct {
 }
 
 // settingTable lists all settings. A test compares the table in the README with it.
-var settingTable = []setting.Setting[settings]{
+var settingTable = append([]setting.Setting[settings]{
 	{Name: "DATA_DIR", Meaning: "The folder for everything: store, videos, copies, the secret of the marks. Default: watermark in the user's data directory.", Set: setting.Text(func(s *settings) *string { return &s.Data })},
 	{Name: "ADDR", Default: "127.0.0.1:4780", Meaning: "The address of the page.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
@@ -49,10 +49,6 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "WORKERS", Default: "1", Meaning: "Copies that this process makes at the same time.", Set: setting.Number(func(s *settings) *int { return &s.Workers }, 1, 64)},
 	{Name: "UPLOAD_MAX_MB", Default: "20480", Meaning: "Maximum size of a video.", Set: setting.Number(func(s *settings) *int { return &s.Upload }, 1, 1_000_000)},
 
-	{Name: "MAIL_SERVER", Meaning: "The mail server, host:port. Default: mails are not sent but kept, and shown on a page.", Set: setting.Text(func(s *settings) *string { return &s.Mail.Server })},
-	{Name: "MAIL_FROM", Default: "Watermark <watermark@localhost>", Meaning: "The sender of mails.", Set: setting.Text(func(s *settings) *string { return &s.Mail.From })},
-	{Name: "MAIL_USER", Meaning: "The user name for the mail server. Default: no authentication.", Set: setting.Text(func(s *settings) *string { return &s.Mail.User })},
-	{Name: "MAIL_PASSWORD", Meaning: "The password for the mail server.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Mail.Password })},
 	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: webhooks may be on private networks and on this machine, and on any port.", Set: setting.Choice(func(s *settings) *bool { return &s.PrivateOK }, "off", "on")},
 
 	{Name: "WORKER_LEASE_TTL_SEC", Default: "60", Meaning: "Lease duration. A copy whose worker stops renewing is reclaimed after this time.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
@@ -60,7 +56,7 @@ var settingTable = []setting.Setting[settings]{
 	{Name: "SIGN_UP", Default: "on", Meaning: "off: only people with an invitation can make an account.", Set: setting.Choice(func(s *settings) *bool { return &s.SignUpOff }, "on", "off")},
 	{Name: "HOSTS", Meaning: "The host names of the page, separated by commas. Default: only localhost and loopback addresses while ADDR is one, otherwise any name.", Set: setting.Hosts(func(s *settings) *[]string { return &s.Hosts }, "marks.example.com")},
 	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: trust a proxy's X-Forwarded-For (the client's address).", Set: setting.Choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
-}
+}, notice.MailSettings(func(s *settings) *notice.MailServer { return &s.Mail }, "Watermark <watermark@localhost>", "mails are not sent but kept, and shown on a page.")...)
 
 // readSettings reads all settings. The error names every invalid setting.
 func readSettings(env func(string) string) (settings, error) {

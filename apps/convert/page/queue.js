@@ -259,12 +259,13 @@ function listen() {
     event.preventDefault();
     retry(job, row);
   });
-  $("jobs").addEventListener("click", (event) => {
+  $("jobs").addEventListener("click", async (event) => {
     const link = event.target.closest('[data-part="preview"]');
-    const job = jobs.get(link?.closest("li").dataset.id);
-    if (!job || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const id = link?.closest("li").dataset.id;
+    if (!id || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    show(job, link);
+    if (!jobs.has(id)) await refresh(id); // a row that the server rendered, before the list is read
+    if (jobs.has(id)) show(jobs.get(id), link);
   });
   const dialog = $("preview");
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

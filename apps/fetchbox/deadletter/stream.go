@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter/pb"
+	"github.com/holdfastdev/holdfast/apps/internal/stream"
 )
 
 // The stream and its only subject.
@@ -24,7 +25,6 @@ const (
 const (
 	contentType  = "application/protobuf; messageType=fetchbox.v1.DeadLetterTask"
 	duplicates   = 10 * time.Minute
-	callTimeout  = 10 * time.Second
 	wrongLastSeq = 10071 // JetStream's code: the last sequence of the stream is not the expected one
 )
 
@@ -45,17 +45,8 @@ type Stream struct {
 // Connect returns the stream on the servers at an address. It does not wait for servers that are down. The stream is created when it is first needed; keep is how
 // long it keeps a message, 0 for ever.
 func Connect(url string, keep time.Duration, options ...nats.Option) (*Stream, error) {
-	options = append([]nats.Option{
-		nats.Name("fetchbox"), nats.Timeout(5 * time.Second), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
-		nats.ReconnectBufSize(-1), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // callers get the errors of their calls
-	}, options...)
-	conn, err := nats.Connect(url, options...)
+	conn, js, err := stream.Connect("fetchbox", url, options...)
 	if err != nil {
-		return nil, fmt.Errorf("the NATS server cannot be used: %w", err)
-	}
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(callTimeout))
-	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	return &Stream{conn: conn, js: js, keep: keep}, nil
@@ -83,11 +74,8 @@ func (s *Stream) Position(ctx context.Context) (Position, error) {
 }
 
 func (s *Stream) stream(ctx context.Context) (jetstream.Stream, error) {
-	if !s.conn.IsConnected() {
-		if err := s.conn.LastError(); err != nil {
-			return nil, fmt.Errorf("the NATS server cannot be reached: %w", err)
-		}
-		return nil, fmt.Errorf("the NATS server cannot be reached: %w", nats.ErrDisconnected)
+	if err := stream.Connected(s.conn); err != nil {
+		return nil, err
 	}
 	stream, err := s.js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

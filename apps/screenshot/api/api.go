@@ -100,7 +100,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 		mux.HandleFunc(one.method+" "+Prefix+one.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, one) })
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		if allowed := web.Methods(w, r, mux, http.MethodGet, http.MethodPost); len(allowed) > 0 {
+		if allowed := web.Methods(w, r, mux, http.MethodGet, http.MethodPost, http.MethodDelete); len(allowed) > 0 {
 			a.write(w, http.StatusMethodNotAllowed, failed{Error: code.Validation, Message: "Use " + strings.Join(allowed, " or ") + " for this path."})
 			return
 		}
@@ -130,7 +130,7 @@ func (a *API) identify(c *call, one route) (err error) {
 	if !c.May(one.scope) {
 		return &service.Error{Code: code.Forbidden, Message: "This API key does not have the scope " + string(one.scope) + "."}
 	}
-	if one.method == http.MethodPost && a.PerMinute > 0 && !a.rates.Allow(c.Organisation) {
+	if one.method != http.MethodGet && a.PerMinute > 0 && !a.rates.Allow(c.Organisation) {
 		return &service.Error{Code: code.RateLimited, After: time.Minute / time.Duration(a.PerMinute)}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (a *API) trigger(c *call) error {
 	if err != nil {
 		return &service.Error{Code: code.Validation, Message: "The body is not valid: send organisationId and jobId.", Cause: err}
 	}
-	t.ID, t.At, t.Signature, t.Body = c.r.Header.Get("Webhook-Id"), c.r.Header.Get("Webhook-Timestamp"), c.r.Header.Get("Webhook-Signature"), body
+	t.Header, t.Body = c.r.Header, body
 	done, err := a.Service.Trigger(c.r.Context(), t, web.ReplyOf(c.w).ID)
 	if err != nil {
 		return err

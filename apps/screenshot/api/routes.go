@@ -53,6 +53,10 @@ type (
 		Cost     int64            `json:"costLimit,omitempty"`
 		Priority service.Priority `json:"priorityLevel,omitempty"`
 	}
+	endpointBody struct {
+		URL    string   `json:"url"`
+		Events []string `json:"events,omitempty"`
+	}
 	grantBody struct {
 		Amount int64  `json:"amount"`
 		Note   string `json:"note,omitempty"`
@@ -97,6 +101,9 @@ type (
 	schedulerAnswer struct {
 		Duties []service.DutyStatus `json:"duties"`
 	}
+	endpointsAnswer struct {
+		Webhooks []service.Endpoint `json:"webhooks"`
+	}
 	codesAnswer struct {
 		Codes []failure.Code `json:"codes"`
 	}
@@ -118,6 +125,9 @@ func (a *API) routes() []route {
 		{method: "GET", path: "/credits/ledger", scope: account.Read, summary: "List the entries of the ledger of credits, the newest first.", query: []string{"limit", "cursor"}, status: 200, answer: ledgerAnswer{}, do: a.ledger},
 		{method: "GET", path: "/budgets", scope: account.Read, summary: "Read the budgets of manual retries, of the organisation and of its users.", status: 200, answer: budgetsAnswer{}, do: a.budgets},
 		{method: "POST", path: "/budgets", scope: account.Write, summary: "Set the budget of a user, or that of the organisation if there is no userId. Only admins of the organisation may. 0 is no limit.", request: budgetBody{}, status: 200, answer: budgetsAnswer{}, do: a.setBudget},
+		{method: "GET", path: "/webhooks", scope: account.Read, summary: "List the webhooks of the organisation, which are called with the retry events of its screenshots.", status: 200, answer: endpointsAnswer{}, do: a.endpoints},
+		{method: "POST", path: "/webhooks", scope: account.Write, summary: "Add a webhook to the organisation. events names the types RetryScheduled, RetryStarted, RetrySucceeded, RetryFailed; without it, it gets all. Only admins of the organisation may.", request: endpointBody{}, status: 201, answer: service.Endpoint{}, do: a.addEndpoint},
+		{method: "DELETE", path: "/webhooks/{id}", scope: account.Write, summary: "Remove a webhook of the organisation. Only admins of the organisation may.", status: 200, answer: endpointsAnswer{}, refusals: []string{code.NotFound}, do: a.removeEndpoint},
 		{method: "POST", path: "/webhooks/retry", summary: "Retry a screenshot by a request that is signed after Standard Webhooks with the secret of the organisation's webhooks, instead of a key.", request: service.Trigger{}, status: 200, answer: service.Retried{}, refusals: []string{code.Validation, code.Unauthorized, code.InsufficientCredits, code.NotFound, code.ConcurrentModification}, do: a.trigger},
 		{method: "GET", path: "/events", scope: account.Read, summary: "Follow the events of the organisation's screenshots, as server-sent events.", query: []string{"after"}, status: 200, answer: nil, do: func(c *call) error { return a.Feed.Follow(c.w, c.r, c.Organisation) }},
 		{method: "GET", path: "/codes", summary: "List the error codes: what each means, and what to do.", status: 200, answer: codesAnswer{}, do: a.codes},
@@ -254,7 +264,7 @@ func (a *API) story(c *call) error {
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(c.w, http.StatusOK, storyAnswer{lines, entries, service.RetryEvents(lines)})
+	return web.WriteJSON(c.w, http.StatusOK, storyAnswer{lines, entries, service.RetryEvents(id, lines)})
 }
 
 func (a *API) retry(c *call) error {

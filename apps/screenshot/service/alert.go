@@ -1,18 +1,16 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/database"
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
+	"github.com/holdfastdev/holdfast/apps/screenshot/code"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 )
@@ -21,6 +19,7 @@ import (
 type Alert struct {
 	Percent int    `json:"failedRetryPercent"` // of the retries of the last hour failed
 	Webhook string `json:"webhook"`            // is called, at most once an hour
+	Mail    string `json:"mail"`               // addresses that get a mail then, separated by commas
 }
 
 const (
@@ -47,9 +46,20 @@ func (s *Service) SetAlert(ctx context.Context, a Alert) error {
 	if a.Percent < 0 || a.Percent > 100 {
 		return invalid("failedRetryPercent", "it is %d: use 1 to 100, or 0 for no alert", a.Percent)
 	}
-	if a.Percent > 0 {
+	if a.Percent > 0 && a.Webhook == "" && a.Mail == "" {
+		return invalid("webhook", "give a webhook, or mail addresses in mail")
+	}
+	if a.Webhook != "" {
 		if _, err := s.cfg.Guard.Check(a.Webhook); err != nil {
 			return invalid("webhook", "%v", err)
+		}
+	}
+	if a.Mail != "" {
+		if err := notice.CheckAddress(a.Mail); err != nil {
+			return invalid("mail", "%v", err)
+		}
+		if s.cfg.Mailer == nil {
+			return invalid("mail", "this process sends no mail: set MAIL_SERVER, or leave mail out")
 		}
 	}
 	text, err := json.Marshal(a)
@@ -88,9 +98,10 @@ func (s *Service) RetryRates(ctx context.Context, within time.Duration) ([]Retry
 	return list, nil
 }
 
-// An Alarm is the job that calls the webhook of operators.
+// An Alarm is the job that tells operators: by a webhook or by mail.
 type Alarm struct {
-	URL     string `json:"url"`
+	URL     string `json:"url,omitempty"`
+	Mail    string `json:"mail,omitempty"`
 	Percent int    `json:"percent"` // of the retries failed
 	Retries int    `json:"retries"`
 }
@@ -116,43 +127,35 @@ func (s *Service) watch(ctx context.Context) error {
 		return nil
 	}
 	hour := time.Now().UTC().Truncate(time.Hour).Format(time.RFC3339)
-	_, err = holdfast.Enqueue(ctx, s.jobs, Alarm{a.Webhook, failed * 100 / all, all}, func(d *holdfast.Draft) {
-		d.Queue, d.UniqueKey, d.UniqueDone = QueueHooks, "alert/"+hour, true
-	})
+	for way, alarm := range map[string]Alarm{"webhook": {URL: a.Webhook}, "mail": {Mail: a.Mail}} {
+		if alarm == (Alarm{}) {
+			continue
+		}
+		alarm.Percent, alarm.Retries = failed*100/all, all
+		_, bad := holdfast.Enqueue(ctx, s.jobs, alarm, func(d *holdfast.Draft) {
+			d.Queue, d.UniqueKey, d.UniqueDone = QueueHooks, "alert/"+way+"/"+hour, true
+		})
+		err = errors.Join(err, bad)
+	}
 	return err
 }
 
-// callAlarm calls the webhook of operators. It is signed with the secret of the service, which is the one of an organisation without a name.
+// callAlarm tells operators. Webhooks are signed with the secret of the service, which is the one of an organisation without a name.
 func (s *Service) callAlarm(ctx context.Context, job *engine.Job[Alarm]) error {
-	return s.post(ctx, job.ID, job.Args.URL, "", map[string]any{
-		"type": "screenshot.retries_fail", "timestamp": time.Now().UTC(),
-		"data": map[string]any{"failedRetryPercent": job.Args.Percent, "retries": job.Args.Retries, "message": fmt.Sprintf("%d %% of %d retries in the last hour failed", job.Args.Percent, job.Args.Retries)},
-	})
+	a := &job.Args
+	text := fmt.Sprintf("%d %% of %d retries of screenshots in the last hour failed.", a.Percent, a.Retries)
+	if a.Mail == "" {
+		return s.hooks.Call(ctx, job.ID.String(), "", a.URL, notice.HookMessage{Type: "screenshot.retries_fail", Timestamp: time.Now().UTC(), Data: map[string]any{
+			"failedRetryPercent": a.Percent, "retries": a.Retries, "message": text,
+		}})
+	}
+	if s.cfg.Mailer == nil {
+		return failure.Throttled(failure.WithCode(errNoMailer, code.SystemError), noMailerWait)
+	}
+	return s.cfg.Mailer.Send(ctx, job.ID.String(), notice.Letter{To: a.Mail, Subject: "Retries of screenshots fail", Text: text + "\n\nThe page Administration lists the retries by number. docs/runbook.md says what to do.\n"})
 }
 
-// post sends a webhook, signed after Standard Webhooks. The id is the same in all attempts of its job.
-func (s *Service) post(ctx context.Context, job holdfast.ID, to, owner string, message any) error {
-	body, err := json.Marshal(message)
-	if err != nil {
-		return failure.NeverRetry(err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return failure.NeverRetry(err)
-	}
-	id, at := "msg_"+job.String(), strconv.FormatInt(time.Now().Unix(), 10)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Webhook-Id", id)
-	r.Header.Set("Webhook-Timestamp", at)
-	r.Header.Set("Webhook-Signature", "v1,"+signHook(s.HookSecret(owner), id, at, body))
-	answer, err := s.cfg.Guard.Do(r, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
-	if answer.StatusCode >= 300 {
-		return failure.NewHTTPError(answer.StatusCode, answer.Header, nil)
-	}
-	return nil
-}
+var errNoMailer = errors.New("this process sends no mail: set MAIL_SERVER")
+
+// noMailerWait is how long a mail waits when this process sends none: another process may.
+const noMailerWait = time.Minute

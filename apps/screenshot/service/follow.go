@@ -33,7 +33,7 @@ func (s *Service) Duties() []engine.Duty {
 	}
 }
 
-// follow is a duty: it releases the credits of shots that ended without a picture, and enqueues webhooks. The number of the last event that it handled moves in the
+// follow is a duty: it releases the credits of shots that ended without a picture, and enqueues webhooks and events of the stream. The number of the last event that it handled moves in the
 // transaction in which it handles the events, so each event has its effect once, in however many processes the duty runs.
 func (s *Service) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -58,6 +58,11 @@ func (s *Service) followPage(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	calls, err := s.callsOf(ctx, feed.Events)
+	if err != nil {
+		return false, err
+	}
+	hooks = append(hooks, calls...)
 	late, err := s.lateOf(ctx, feed.Events)
 	if err != nil {
 		return false, err

@@ -2,14 +2,12 @@ package service
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
@@ -65,6 +63,7 @@ func (s *Service) registerHooks(e *engine.Engine) {
 	}
 	engine.Handle(e, s.callHook, options)
 	engine.Handle(e, s.callAlarm, options)
+	engine.Handle(e, s.callReceiver, options)
 }
 
 // callHook sends the shot as it is now, signed after Standard Webhooks. The id is the same in all attempts.
@@ -73,21 +72,8 @@ func (s *Service) callHook(ctx context.Context, job *engine.Job[Hook]) error {
 	if err != nil {
 		return failure.NeverRetry(err)
 	}
-	return s.post(ctx, job.ID, job.Args.URL, job.Owner, map[string]any{"type": "screenshot.ended", "timestamp": time.Now().UTC(), "data": v})
+	return s.hooks.Call(ctx, job.ID.String(), job.Owner, job.Args.URL, notice.HookMessage{Type: "screenshot.ended", Timestamp: time.Now().UTC(), Data: v})
 }
 
 // HookSecret returns the secret that signs the webhooks of an organisation, in the form of Standard Webhooks.
-func (s *Service) HookSecret(owner string) string {
-	mac := hmac.New(sha256.New, s.secret)
-	mac.Write([]byte("webhooks of " + owner))
-	return "whsec_" + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// signHook signs a message after Standard Webhooks.
-func signHook(secret, id, at string, body []byte) string {
-	key, _ := base64.StdEncoding.DecodeString(secret[len("whsec_"):]) // of HookSecret
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(id + "." + at + "."))
-	mac.Write(body)
-	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
-}
+func (s *Service) HookSecret(owner string) string { return s.hooks.SecretOf(owner) }

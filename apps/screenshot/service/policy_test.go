@@ -79,13 +79,13 @@ func TestAStoryBecomesTheEventsOfItsRetries(t *testing.T) {
 		{Name: "processing", Attempt: 2}, {Name: "failed", Attempt: 2, Code: code.PageHTTP4XX}, {Name: "manual retry", Actor: "ada"}, {Name: "processing", Attempt: 1}, {Name: "complete", Attempt: 1, Duration: time.Second},
 	}
 	var names []string
-	for _, e := range RetryEvents(story) {
+	for _, e := range RetryEvents(holdfast.NewID(), story) {
 		names = append(names, e.Type)
 	}
 	if got := strings.Join(names, " "); got != "RetryScheduled RetryStarted RetryFailed RetryScheduled RetryStarted RetrySucceeded" {
 		t.Error(got)
 	}
-	if e := RetryEvents(story); e[0].DelayMS != 5000 || e[2].Error != code.PageHTTP4XX || e[3].Actor != "ada" || e[5].Duration != 1000 {
+	if e := RetryEvents(holdfast.NewID(), story); e[0].DelayMS != 5000 || e[2].Error != code.PageHTTP4XX || e[3].Actor != "ada" || e[5].Duration != 1000 {
 		t.Errorf("%+v", e)
 	}
 }

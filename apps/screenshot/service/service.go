@@ -17,6 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/database"
+	"github.com/holdfastdev/holdfast/apps/internal/notice"
 	"github.com/holdfastdev/holdfast/apps/screenshot/browser"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
 	"github.com/holdfastdev/holdfast/apps/screenshot/credit"
@@ -43,6 +44,8 @@ type Config struct {
 	Guard    *safehttp.Guard // for webhooks and the addresses of pages
 	Limits   shot.Limits
 	Retries  Retries
+	Mailer   *notice.Mailer // nil: operators get no mail
+	Stream   Publisher      // of retry events; nil: none
 	Log      *slog.Logger
 
 	Crashes    int           // workers that a shot may lose
@@ -62,6 +65,7 @@ type Service struct {
 	ledger   *credit.Ledger
 	log      *slog.Logger
 	secret   []byte // signs links
+	hooks    notice.Hooks
 	nudge    chan struct{}
 	counts   counts
 	attempts attempts
@@ -93,12 +97,13 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if s.ledger, err = credit.Open(ctx, cfg.DB); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(cfg.DB.Migrate(ctx, schema), cfg.DB.Migrate(ctx, budgetSchema)); err != nil {
+	if err := errors.Join(cfg.DB.Migrate(ctx, schema), cfg.DB.Migrate(ctx, budgetSchema), cfg.DB.Migrate(ctx, endpointSchema)); err != nil {
 		return nil, err
 	}
 	if s.secret, err = s.linkSecret(ctx); err != nil {
 		return nil, err
 	}
+	s.hooks = notice.Hooks{Guard: cfg.Guard, Secret: s.secret}
 	return s, s.jobs.Apply(ctx, store.Change{Listen: []store.Listener{{Name: "screenshot", Events: []string{"*"}}}})
 }
 

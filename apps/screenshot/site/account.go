@@ -147,10 +147,9 @@ func (s *Site) switchTo(v *visit) error {
 
 // A keyPage is the data of the page of keys.
 type keyPage struct {
-	Keys       []account.Key
-	Fresh      string // the text of a new key, shown once
-	HookSecret string
-	Base       string
+	Keys  []account.Key
+	Fresh string // the text of a new key, shown once
+	Base  string
 }
 
 func (s *Site) keys(v *visit) error { return s.showKeys(v, http.StatusOK, "") }
@@ -160,11 +159,7 @@ func (s *Site) showKeys(v *visit, status int, fresh string) error {
 	if err != nil {
 		return err
 	}
-	data := keyPage{Keys: keys, Fresh: fresh, Base: s.base(v)}
-	if v.Role == account.Admin {
-		data.HookSecret = s.Service.HookSecret(v.Organisation)
-	}
-	return s.render(v, status, "keys.html", view{Title: "API keys", Nav: "keys", Data: data})
+	return s.render(v, status, "keys.html", view{Title: "API keys", Nav: "keys", Data: keyPage{Keys: keys, Fresh: fresh, Base: s.base(v)}})
 }
 
 // makeKey answers with the page itself and does not redirect: the text of the key is shown once and is stored nowhere.

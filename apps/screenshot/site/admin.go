@@ -3,6 +3,7 @@ package site
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -76,7 +77,7 @@ func (s *Site) setAlert(v *visit) error {
 	if err != nil {
 		return &service.Error{Code: code.Validation, Message: "Give a number of percent, 0 for no alert."}
 	}
-	if err := s.Service.SetAlert(v.r.Context(), service.Alert{Percent: percent, Webhook: v.r.PostForm.Get("webhook")}); err != nil {
+	if err := s.Service.SetAlert(v.r.Context(), service.Alert{Percent: percent, Webhook: strings.TrimSpace(v.r.PostForm.Get("webhook")), Mail: strings.TrimSpace(v.r.PostForm.Get("mail"))}); err != nil {
 		return err
 	}
 	return v.back("/admin", "alert")

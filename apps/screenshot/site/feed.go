@@ -3,9 +3,11 @@ package site
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/web"
@@ -28,26 +30,48 @@ const maxStreams = 1000
 type ownerKey struct{}
 
 // NewFeed returns a feed of the events of a store.
-func NewFeed(jobs store.Store, log *slog.Logger) (*Feed, error) {
-	h, err := sse.New(publicFeed{jobs}, sse.Config{Source: "/screenshot", Log: log, Owner: func(r *http.Request) (string, bool) {
+func NewFeed(jobs store.Store, of *service.Service, log *slog.Logger) (*Feed, error) {
+	h, err := sse.New(publicFeed{jobs, of}, sse.Config{Source: "/screenshot", Log: log, Owner: func(r *http.Request) (string, bool) {
 		owner, ok := r.Context().Value(ownerKey{}).(string)
 		return owner, ok && owner != ""
 	}})
 	return &Feed{handler: h}, err
 }
 
-// A publicFeed is the feed with the codes of this service.
-type publicFeed struct{ store.Store }
+// A publicFeed is the feed with the codes of this service, and with the types of the retry events that an event stands for in its context.
+type publicFeed struct {
+	store.Store
+	service *service.Service
+}
 
 // Feed returns the events after a number.
 func (p publicFeed) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
 	feed, err := p.Store.Feed(ctx, after, limit)
 	for i := range feed.Events {
-		if e := &feed.Events[i]; e.Code != "" {
+		e := &feed.Events[i]
+		if e.Code != "" {
 			e.Code = code.Of(e.Code).Name
+		}
+		retries, bad := p.service.RetryEventsOf(ctx, e)
+		if bad != nil {
+			return feed, bad
+		}
+		if len(retries) > 0 {
+			e.Context = maps.Clone(e.Context)
+			if e.Context == nil {
+				e.Context = map[string]string{}
+			}
+			e.Context["retry_events"] = strings.Join(typesOf(retries), " ")
 		}
 	}
 	return feed, err
+}
+
+func typesOf(retries []service.RetryEvent) (list []string) {
+	for _, r := range retries {
+		list = append(list, r.Type)
+	}
+	return list
 }
 
 // Follow streams the events of an owner, until the client goes away or the feed is closed.

@@ -1,4 +1,4 @@
-// Package site is the pages of the screenshot service: gallery, one shot with its story, keys, credits, team, account, administration. They are rendered completely on
+// Package site is the pages of the screenshot service: gallery, one shot with its story, keys, webhooks, credits, team, account, administration. They are rendered completely on
 // the server and work without JavaScript; a script replaces their parts when something happens.
 package site
 
@@ -104,6 +104,7 @@ func (s *Site) Mount(mux *http.ServeMux) {
 		"GET /{$}": s.gallery, "POST /shots": s.submit,
 		"GET /shots/{id}": s.shot, "GET /shots/{id}/picture": s.picture, "POST /shots/{id}/retry": s.retry, "POST /shots/{id}/cancel": s.cancel,
 		"GET /keys": s.keys, "POST /keys": s.makeKey, "POST /keys/{id}/revoke": s.revokeKey,
+		"GET /webhooks": s.webhooks, "POST /webhooks": s.addWebhook, "POST /webhooks/{id}/remove": s.removeWebhook,
 		"GET /credits": s.credits,
 		"GET /team":    s.team, "POST /team/invite": s.invite, "POST /team/{id}/role": s.setRole, "GET /join": s.joinPage, "POST /join": s.join, "POST /switch": s.switchTo, "POST /organisations": s.found,
 		"GET /account": s.account, "POST /account/password": s.changePassword, "POST /account/sessions/{id}/revoke": s.revokeSession, "POST /sign-out": s.signOut,
@@ -174,7 +175,7 @@ type view struct {
 var notices = map[string]string{
 	"submitted": "The screenshot is queued.", "retried": "Job queued for manual retry.", "cancelled": "The screenshot is being cancelled.", "revoked": "The API key is revoked.", "password": "The password is changed. All other sessions have ended.",
 	"session": "The session has ended.", "role": "The member is changed.", "joined": "You are a member now.", "founded": "The organisation exists. Switch to it below.", "paused": "The retry scheduler is paused.", "resumed": "The retry scheduler is resumed.",
-	"processed": "Stuck screenshots were queued again.", "exists": "A picture of the same request answered. It cost nothing.", "out": "You are signed out.", "alert": "The alert is set.", "budget": "The budget is set.",
+	"processed": "Stuck screenshots were queued again.", "exists": "A picture of the same request answered. It cost nothing.", "out": "You are signed out.", "alert": "The alert is set.", "budget": "The budget is set.", "hook": "The webhook is added.", "unhooked": "The webhook is removed.",
 }
 
 func (s *Site) render(v *visit, status int, name string, data view) error {

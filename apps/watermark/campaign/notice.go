@@ -55,8 +55,9 @@ func (Hook) Kind() string { return "watermark.webhook" }
 // Notices say how owners are reached. Fields that are nil turn their notices off; a mail without Send is kept, for the page of letters.
 type Notices struct {
 	Contacts func(ctx context.Context, owner string) (addresses []string, err error) // of mails
-	Send     func(ctx context.Context, l Letter) error
-	Call     func(ctx context.Context, id string, h Hook) error // id is the same in all attempts
+	// The id is the same in all attempts of a notice.
+	Send func(ctx context.Context, id string, l Letter) error
+	Call func(ctx context.Context, id string, h Hook) error
 }
 
 func (s *Service) registerNotices(e *engine.Engine) {
@@ -175,7 +176,7 @@ func (s *Service) lettersOf(ctx context.Context, c Campaign, state State) (lette
 // send is the handler of mails. Without a mail server a mail is kept instead, in the transaction that completes the job.
 func (s *Service) send(ctx context.Context, job *engine.Job[Letter]) error {
 	if s.cfg.Notices.Send != nil {
-		return s.cfg.Notices.Send(ctx, job.Args)
+		return s.cfg.Notices.Send(ctx, job.ID.String(), job.Args)
 	}
 	return s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
 		l := job.Args
