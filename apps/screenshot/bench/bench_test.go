@@ -76,7 +76,22 @@ func buildGotenberg(t *testing.T) string {
 	if exists {
 		return binary
 	}
-	return build(t, "../../../tools/gotenberg", binary)
+	folder := t.TempDir()
+	program, err := os.ReadFile("peer_gotenberg.go.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"main.go": program, "go.mod": []byte("module peer\n\ngo 1.26.0\n\nrequire github.com/gotenberg/gotenberg/v8 v8.34.0\n")} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tidy := exec.Command("go", "mod", "tidy")
+	tidy.Dir = folder
+	if out, err := tidy.CombinedOutput(); err != nil {
+		t.Fatalf("cannot get the modules of Gotenberg: %v\n%s", err, out)
+	}
+	return build(t, folder, binary)
 }
 
 func installPuppeteer(t *testing.T) string {
