@@ -35,7 +35,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert fetchbox screenshot watermark bench-watermark proto tag release test soak steps lint screenshots bench bench-fetchbox bench-screenshot load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox screenshot watermark bench-watermark proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,11 +131,6 @@ load: ## run the converter under load, 200 concurrent uploads and 5,000 conversi
 
 bench-fetchbox: programs ## transfer files with FetchBox, rclone and Scrapy into a real S3 server, about 30 minutes; SMALL=2000 of 256 KiB, LARGE=20 of 1 GiB
 	cd apps && $(GO) test -timeout 3h -count 1 -v ./fetchbox/bench -args -bench.peers -bench.rounds 3 -bench.small $(SMALL) -bench.large $(LARGE) -bench.megabytes 1024
-
-bench-screenshot: ## take pictures with the screenshot service, puppeteer-cluster and Gotenberg, and of hostile pages, about 30 minutes
-	@$(GO) run ./internal/testprograms/ensure chromium
-	@$(GO) run ./internal/testprograms/ensure npm
-	cd apps && $(GO) test -timeout 3h -count 1 -v ./screenshot/bench -args -bench.peers -bench.rounds 5 -bench.pages 20 -bench.times 3
 
 bench-watermark: ## measure what the invisible mark withstands and costs, on eight clips: hours; RECIPIENTS=1 for a first look
 	@$(GO) run ./internal/testprograms/ensure ffmpeg
