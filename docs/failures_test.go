@@ -1,8 +1,11 @@
 package docs_test
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 )
@@ -18,6 +21,28 @@ func Example_classify() {
 	)
 	engine.Handle(worker, convert, engine.KindOptions{Classify: gatewayRule, Dependency: "gateway"})
 	// README end
+}
+
+func Example_taxonomy() {
+	// README start taxonomy
+	taxonomy, err := failure.NewTaxonomy(failure.Code{
+		Name: "CARD_DECLINED", Category: "input", Blame: failure.BlameUser, Retryable: false,
+		Message: "The bank declined the card.", Remedy: "Ask for another card.",
+	})
+	config := engine.Config{Taxonomy: taxonomy}
+	// README end
+	_, _ = config, err
+}
+
+func Example_failed() {
+	// README start failed
+	config := engine.Config{
+		OnJobFailed: func(ctx context.Context, job holdfast.Job, f holdfast.Failure) {
+			slog.WarnContext(ctx, "job failed", "job", job.ID, "code", f.Code)
+		},
+	}
+	// README end
+	_ = config
 }
 
 func Example_policy() {
