@@ -116,15 +116,15 @@ func loops() []Page {
 		{Name: "redirects in a circle", Stands: true, Codes: loop, handler: redirect},
 		{Name: "redirects that never end", Codes: loop, handler: redirectOn},
 		{Name: "refreshes in a circle", Codes: loop, html: green + `<meta http-equiv=refresh content=0>`},
-		{Name: "a script that goes on", Stands: true, Codes: loop, html: green + `<script>location = "?" + Math.random()</script>`},
+		{Name: "a script that continues", Stands: true, Codes: loop, html: green + `<script>location = "?" + Math.random()</script>`},
 		{Name: "a script that reloads when loaded", Codes: loop, html: green + `<script>addEventListener("load", () => location.reload())</script>`},
 		{Name: "a form that sends itself", Codes: loop, html: green + `<form method=post></form><script>document.forms[0].submit()</script>`},
-		{Name: "a page that goes on without end, and never arrives", Codes: append(busy, late...), Or: true, Shows: true, html: green + `<script>setInterval(() => { location = "/part/silent?" + Math.random() }, 1)</script>`},
+		{Name: "a page that continues without end, and never arrives", Codes: append(busy, late...), Or: true, Shows: true, html: green + `<script>setInterval(() => { location = "/part/silent?" + Math.random() }, 1)</script>`},
 		{Name: "states without end", Stands: true, Codes: busy, html: green + `<script>for (let n = 0; ; n++) history.pushState(n, "", "?" + n + "x".repeat(1000))</script>`},
 		{Name: "marks without end", Codes: append(busy, late...), Or: true, html: green + `<script>let n = 0; const next = () => { for (let i = 0; i < 100; i++) location.hash = n++; setTimeout(next) }; next()</script>`},
 		{Name: "frames in frames", Codes: anyEnd, Or: true, handler: frames},
 		{Name: "frames of other sites in frames", Codes: anyEnd, Or: true, html: green + `<iframe src="OTHER/part/frames/12"></iframe>`},
-		{Name: "a frame that goes on", Codes: append(late, busy...), Or: true, html: green + `<iframe src="/part/goes-on"></iframe>`},
+		{Name: "a frame that continues", Codes: append(late, busy...), Or: true, html: green + `<iframe src="/part/goes-on"></iframe>`},
 	}
 }
 
