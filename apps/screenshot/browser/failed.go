@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+
 	"github.com/holdfastdev/holdfast/apps/internal/egress"
 	"github.com/holdfastdev/holdfast/apps/screenshot/chromium"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -33,6 +36,11 @@ func (t *tab) failed(ctx, limited context.Context, err error) error {
 		return t.fail(code.PageRedirectLoop, fmt.Errorf("the page went to another one %d times", s.navigations))
 	case isCoded:
 		return coded
+	case s.isCut():
+		if err := t.checkNetwork(); err != nil {
+			return err
+		}
+		return t.navigationError(s.documentErr)
 	case ctx.Err() != nil: // the caller gave up: the job was cancelled, or the worker stops
 		t.slot.sick = true
 		return ctx.Err()
@@ -58,6 +66,13 @@ func (t *tab) late() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
+	if t.phase == phaseNavigate { // no script of the page runs yet
+		if _, err := chromium.Call(ctx, t.slot.process.Browser, browser.GetVersion, cdp.Empty{}); err != nil {
+			t.slot.sick = true
+			return t.fail(code.BrowserError, why)
+		}
+		return t.fail(code.PageTimeout, why)
+	}
 	if _, err := evaluate[int](ctx, t, "1"); err != nil || t.phase == phaseCapture {
 		t.slot.sick = true
 		return t.fail(code.PageUnresponsive, why)
@@ -95,7 +110,7 @@ var byText = []struct{ begins, code string }{
 	{"CERT_", code.PageBadCertificate}, {"SSL_", code.PageTLSError}, {"QUIC_", code.PageTLSError}, {"ECH_", code.PageTLSError},
 	{"TIMED_OUT", code.PageTimeout}, {"CONNECTION_TIMED_OUT", code.PageTimeout},
 	{"INVALID_AUTH_CREDENTIALS", code.BrowserError}, {"PROXY_", code.BrowserError}, {"MANDATORY_PROXY", code.BrowserError}, {"INSUFFICIENT_RESOURCES", code.BrowserError},
-	{"INVALID_", code.PageBadResponse}, {"CONTENT_", code.PageBadResponse}, {"RESPONSE_HEADERS", code.PageBadResponse}, {"INCOMPLETE", code.PageConnectionLost},
+	{"CONTENT_LENGTH_MISMATCH", code.PageConnectionLost}, {"INVALID_", code.PageBadResponse}, {"CONTENT_", code.PageBadResponse}, {"RESPONSE_HEADERS", code.PageBadResponse}, {"INCOMPLETE", code.PageConnectionLost},
 }
 
 // navigationError returns the error of a page that could not be requested, by the error of the browser's network and what the proxy says about the host.

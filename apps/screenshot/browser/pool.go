@@ -94,6 +94,7 @@ type Pool struct {
 	free   chan *slot
 	closed context.Context
 	close  context.CancelFunc
+	ended  sync.Once
 	folder *ownedFolder
 
 	mu     sync.Mutex
@@ -227,15 +228,17 @@ func (p *Pool) count(change func(*Status)) {
 	change(&p.status)
 }
 
-// Close ends all browsers, after the pictures that are being taken.
+// Close ends all browsers, after the pictures that are being taken. It may be called again.
 func (p *Pool) Close() {
 	p.close()
-	for range p.cfg.Size {
-		s := <-p.free
-		s.end()
-	}
-	p.proxy.Close()
-	p.folder.remove()
+	p.ended.Do(func() {
+		for range p.cfg.Size {
+			s := <-p.free
+			s.end()
+		}
+		p.proxy.Close()
+		p.folder.remove()
+	})
 }
 
 // hostOf returns the host of the page, which failures count against.

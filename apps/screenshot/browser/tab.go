@@ -31,8 +31,11 @@ type tab struct {
 	context cdp.BrowserContextID
 	target  target.ID
 	session *chromium.Session
-	stop    context.CancelFunc // of the watch over memory
-	phase   string             // what the shot does now, for the detail of a failure
+	stop    context.CancelFunc      // of the watch over memory
+	end     context.CancelCauseFunc // of the shot, which may wait for an answer that a page that has ended does not give
+	phase   string                  // what the shot does now, for the detail of a failure
+
+	icon network.RequestID // of the page's icon, which the browser requests for itself: the picture does not need it. For handlers of events only
 
 	changed chan struct{} // has an element when the state below has changed
 	mu      sync.Mutex
@@ -43,10 +46,12 @@ type tab struct {
 type seen struct {
 	loader      cdp.LoaderID    // of the document that is shown
 	reached     map[string]bool // lifecycle events of that document
+	stopped     bool            // the browser loads nothing any more
 	url         string
-	unreachable string // the address instead of which the browser shows an error page
-	asked       string // the last address of a document that was requested
-	documentErr string // why the last request of a document failed
+	unreachable string       // the address instead of which the browser shows an error page
+	asked       string       // the last address of a document that was requested
+	documentErr string       // why the last request of a document failed
+	cut         cdp.LoaderID // of a document whose end was lost
 	status      int
 	navigations int
 	requests    int
@@ -58,17 +63,32 @@ type seen struct {
 	peak        int64 // bytes of the browser
 }
 
+// loaded reports whether the document that is shown was loaded. One that goes elsewhere while it is loaded, but does not arrive, as at a download, has no load event.
+func (s *seen) loaded() bool { return s.reached["load"] || s.stopped }
+
+// ended reports whether there will be no picture, whatever the page does now.
+func (s *seen) ended() bool {
+	return s.crashed || s.endless || s.outOfMemory || s.isCut()
+}
+
+// isCut reports whether the end of the document that is shown was lost.
+func (s *seen) isCut() bool { return s.cut != "" && s.cut == s.loader && s.unreachable == "" }
+
 const maxFailedRequests = 20
 
 func newTab(s *slot, o shot.Options) *tab {
-	return &tab{slot: s, options: o, began: time.Now(), changed: make(chan struct{}, 1), seen: seen{reached: map[string]bool{}}}
+	return &tab{slot: s, options: o, began: time.Now(), changed: make(chan struct{}, 1), end: func(error) {}, seen: seen{reached: map[string]bool{}}}
 }
 
 // update changes what was seen, and wakes the shot.
 func (t *tab) update(change func(*seen)) {
 	t.mu.Lock()
 	change(&t.seen)
+	ended := t.seen.ended()
 	t.mu.Unlock()
+	if ended {
+		t.end(errPage)
+	}
 	select {
 	case t.changed <- struct{}{}:
 	default:
@@ -91,6 +111,10 @@ func (t *tab) handle(method string, params jsonv2.Value) {
 		on(page.LifecycleEvent, params, t.onLifecycle)
 	case page.FrameNavigated.Method:
 		on(page.FrameNavigated, params, t.onNavigated)
+	case page.FrameStartedLoading.Method:
+		on(page.FrameStartedLoading, params, func(e page.EventFrameStartedLoading) { t.onLoading(e.FrameID, false) })
+	case page.FrameStoppedLoading.Method:
+		on(page.FrameStoppedLoading, params, func(e page.EventFrameStoppedLoading) { t.onLoading(e.FrameID, true) })
 	case page.NavigatedWithinDocument.Method:
 		on(page.NavigatedWithinDocument, params, func(e page.EventNavigatedWithinDocument) {
 			if t.isMain(e.FrameID) {
@@ -104,6 +128,10 @@ func (t *tab) handle(method string, params jsonv2.Value) {
 		})
 	case network.RequestWillBeSent.Method:
 		on(network.RequestWillBeSent, params, func(e network.EventRequestWillBeSent) {
+			if e.Type == network.ResourceTypeOther && e.Initiator != nil && e.Initiator.Type == network.InitiatorTypeOther {
+				t.icon = e.RequestID
+				return
+			}
 			t.update(func(s *seen) {
 				s.requests++
 				if e.Type == network.ResourceTypeDocument && t.isMain(e.FrameID) && e.Request != nil {
@@ -145,13 +173,20 @@ func (t *tab) onLifecycle(e page.EventLifecycleEvent) {
 	})
 }
 
+// onLoading is called when a frame begins or stops to load.
+func (t *tab) onLoading(frame cdp.FrameID, stopped bool) {
+	if t.isMain(frame) {
+		t.update(func(s *seen) { s.stopped = stopped && s.loader != "" })
+	}
+}
+
 func (t *tab) onNavigated(e page.EventFrameNavigated) {
 	if e.Frame == nil || !t.isMain(e.Frame.ID) {
 		return
 	}
 	t.update(func(s *seen) {
 		s.loader, s.url, s.unreachable = e.Frame.LoaderID, e.Frame.URL, e.Frame.UnreachableURL
-		s.reached = map[string]bool{}
+		s.reached, s.stopped = map[string]bool{}, false
 		s.navigations++
 		s.endless = s.endless || s.navigations > t.slot.pool.cfg.Limits.Navigations
 	})
@@ -166,7 +201,7 @@ func (t *tab) onResponse(e network.EventResponseReceived) {
 			s.status = int(e.Response.Status)
 			return
 		}
-		if e.Response.Status >= 400 {
+		if e.Response.Status >= 400 && e.RequestID != t.icon {
 			s.addFailed(e.Response.URL, e.Response.StatusText)
 		}
 	})
@@ -177,7 +212,10 @@ func (t *tab) onFailed(e network.EventLoadingFailed) {
 		switch {
 		case e.Type == network.ResourceTypeDocument:
 			s.documentErr = e.ErrorText
-		case !e.Canceled:
+			if !e.Canceled {
+				s.cut = cdp.LoaderID(e.RequestID) // if it is that of the page itself: its request has the id of its loader
+			}
+		case !e.Canceled && e.RequestID != t.icon:
 			s.addFailed(string(e.Type), e.ErrorText)
 		}
 	})

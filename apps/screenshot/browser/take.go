@@ -37,6 +37,8 @@ const (
 
 // take takes the picture. Its errors are either coded, or raw for failed.
 func (t *tab) take(ctx context.Context) (*shot.Picture, error) {
+	ctx, t.end = context.WithCancelCause(ctx)
+	defer t.end(nil)
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error

@@ -32,7 +32,7 @@ func (t *tab) wait(ctx context.Context) error {
 			return err
 		}
 		after := t.look()
-		if after.navigations == before || after.reached["load"] {
+		if after.navigations == before || after.loaded() {
 			return t.checkAnswer()
 		}
 	}
@@ -40,11 +40,8 @@ func (t *tab) wait(ctx context.Context) error {
 
 func (t *tab) waitLoaded(ctx context.Context) error {
 	t.phase = phaseLoad
-	if err := t.until(ctx, func(s seen) bool { return s.reached["load"] }); err != nil {
+	if err := t.until(ctx, func(s seen) bool { return s.loaded() }); err != nil {
 		return err
-	}
-	if s := t.look(); s.unreachable != "" {
-		return t.navigationError(s.documentErr)
 	}
 	if err := t.checkAnswer(); err != nil {
 		return err
@@ -61,11 +58,9 @@ func (t *tab) waitLoaded(ctx context.Context) error {
 // until waits until a condition holds for what was seen.
 func (t *tab) until(ctx context.Context, holds func(seen) bool) error {
 	for {
-		s := t.look()
-		switch {
-		case s.crashed || s.endless || s.outOfMemory:
+		if s := t.look(); s.ended() {
 			return errPage
-		case holds(s):
+		} else if holds(s) {
 			return nil
 		}
 		if err := t.pause(ctx, 0); err != nil {
@@ -96,9 +91,13 @@ func (t *tab) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// checkAnswer refuses pages with an HTTP status of an error.
+// checkAnswer refuses the page that the browser shows instead of one that it did not reach, and pages with an HTTP status of an error.
 func (t *tab) checkAnswer() error {
-	status := t.look().status
+	s := t.look()
+	status := s.status
+	if s.unreachable != "" && s.documentErr != "net::ERR_HTTP_RESPONSE_CODE_FAILURE" {
+		return t.navigationError(s.documentErr)
+	}
 	if status < 400 || t.options.AllowErrorPages {
 		return nil
 	}

@@ -73,6 +73,10 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		return nil, fmt.Errorf("the path of the folder %s is too long for the sockets of the browser: use one of at most %d bytes", cfg.Folder, maxFolder-len(folder)+len(cfg.Folder))
 	}
 	p := &Process{folder: folder, output: &tail{max: 8 << 10}, exited: make(chan struct{}), gone: make(chan struct{}), Started: time.Now()}
+	if err := writeSettings(cfg, filepath.Join(folder, "profile")); err != nil {
+		_ = os.RemoveAll(folder)
+		return nil, fmt.Errorf("cannot write the settings of a browser: %w", err)
+	}
 	p.cmd = exec.Command(cfg.Path, append(flags(cfg, folder), "about:blank")...)
 	p.cmd.Dir, p.cmd.Env = folder, environment(folder)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.output, p.output, time.Second
