@@ -93,11 +93,11 @@ func (d *drawing) node(q *request, at [2]float64, n ops.GraphNode, group holdfas
 	if n.Members.Total > 1 {
 		to = q.jobs("group:"+group.String(), queryPart{"kind", n.Kind}.String())
 	}
-	badge, state := graphState(n)
+	badge, state, fullState := graphState(n)
 	name := n.Name()
-	full := fmt.Sprintf("%s, %s", name, state)
+	full := fmt.Sprintf("%s, %s", name, fullState)
 	if n.Members.Total > 1 {
-		name, full = fmt.Sprintf("%s × %s", name, num(n.Members.Total)), fmt.Sprintf("%s × %s, %s", name, num(n.Members.Total), state)
+		name, full = fmt.Sprintf("%s × %s", name, num(n.Members.Total)), fmt.Sprintf("%s × %s, %s", name, num(n.Members.Total), fullState)
 	}
 	escape := template.HTMLEscapeString
 	x, y := at[0], at[1]
@@ -109,11 +109,11 @@ func (d *drawing) node(q *request, at [2]float64, n ops.GraphNode, group holdfas
 	d.out.WriteString("</a>")
 }
 
-// graphState returns the badge of a node, and its states in words.
-func graphState(n ops.GraphNode) (stateBadge, string) {
+// graphState returns the badge of a node, and its states in words: as many as its box can show, and all. In the box of several members their numbers leave no room
+// for the failure code.
+func graphState(n ops.GraphNode) (badge stateBadge, box, full string) {
 	m := n.Members
-	var words []string
-	badge := stateBadge{}
+	var short, long []string
 	for _, one := range []struct {
 		size  int
 		badge stateBadge
@@ -127,15 +127,19 @@ func graphState(n ops.GraphNode) (stateBadge, string) {
 		}
 		badge = cmp.Or(badge, one.badge)
 		text := one.badge.Word
-		if one.badge.Word == "failed" && n.Code != "" && one.size == 1 {
-			text += ", " + n.Code
-		}
 		if m.Total > 1 && one.size < m.Total {
 			text = num(one.size) + " " + text
 		}
-		words = append(words, text)
+		with := text
+		if one.badge.Word == "failed" && n.Code != "" && one.size == 1 {
+			with += ", " + n.Code
+		}
+		if m.Total == 1 {
+			text = with
+		}
+		short, long = append(short, text), append(long, with)
 	}
-	return badge, strings.Join(words, ", ")
+	return badge, strings.Join(short, ", "), strings.Join(long, ", ")
 }
 
 // fitted returns a text that is at most so many characters wide.

@@ -51,6 +51,20 @@ func (l *graphLayout) crossed(n, wait int) int {
 	return -1
 }
 
+func TestABoxShowsTheStatesOfAllItsMembers(t *testing.T) {
+	for _, one := range []struct {
+		node      ops.GraphNode
+		box, full string
+	}{
+		{ops.GraphNode{Code: "NOT_FOUND", Members: holdfast.Members{Total: 1, Failed: 1}}, "failed, NOT_FOUND", "failed, NOT_FOUND"},
+		{ops.GraphNode{Code: "NOT_FOUND", Members: holdfast.Members{Total: 4, Failed: 1, Complete: 3}}, "1 failed, 3 complete", "1 failed, NOT_FOUND, 3 complete"},
+	} {
+		if _, box, full := graphState(one.node); box != one.box || full != one.full || box != fitted(box, nodeChars+4) {
+			t.Errorf("box %q, title %q; want %q and %q", box, full, one.box, one.full)
+		}
+	}
+}
+
 func TestALongNameIsClippedByItsWidth(t *testing.T) {
 	for text, want := range map[string]string{"short": "short", "exactly": "exactly", "too long a name": "too lon…", "日本語の名": "日本語…"} {
 		if got := fitted(text, 7); got != want {

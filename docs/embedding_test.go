@@ -1,13 +1,18 @@
 package docs_test
 
 import (
+	"database/sql"
 	"net/http"
+	"path/filepath"
+	"testing"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// The part of embedding.md that the shop does not have: a sign-in.
+// The parts of embedding.md that the shop does not have.
 
 func signedIn(*http.Request) (name string, admin bool, err error) { return "ada", false, nil }
 
@@ -27,4 +32,32 @@ func Example_console() {
 	pages, err := console.New(console.Config{Who: who, Prefix: "/ops/jobs"})
 	must(err)
 	pages.Close()
+}
+
+func TestTablesOfAProgramAreBesideTheJobs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	// README start beside
+	jobs, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	must(err)
+	db, err := sql.Open("sqlite", sqlite.DSN(path)) // import _ "modernc.org/sqlite"
+	must(err)
+	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, cents INTEGER NOT NULL)")
+	must(err)
+
+	reading, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // takes no lock
+	must(err)
+	// README end
+	defer func() { must(jobs.Close()) }()
+	defer func() { must(db.Close()) }()
+	defer func() { must(reading.Rollback()) }()
+	writing, err := db.BeginTx(ctx, nil)
+	must(err)
+	defer func() { must(writing.Rollback()) }()
+	other, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	must(err)
+	defer func() { must(other.Rollback()) }()
+	var orders int
+	must(other.QueryRowContext(ctx, "SELECT count(*) FROM orders").Scan(&orders))
+	_, err = holdfast.Enqueue(ctx, jobs.In(writing), Charge{Order: 7})
+	must(err)
 }

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -31,7 +32,8 @@ func Example_taxonomy() {
 	})
 	config := engine.Config{Taxonomy: taxonomy}
 	// README end
-	_, _ = config, err
+	fmt.Println(len(config.Taxonomy.Own()), err)
+	// Output: 1 <nil>
 }
 
 func Example_failed() {

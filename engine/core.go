@@ -155,13 +155,17 @@ func (c *core) logDurability() {
 }
 
 // logRetry logs an error of a duty or of settling, which the engine tries again.
-func (c *core) logRetry(duty string, err error) { c.logProblem("duty failed, will retry", duty, err) }
+func (c *core) logRetry(duty string, err error) {
+	c.logProblem("duty failed, will retry", "duty_failed", duty, err)
+}
 
 // logIgnored logs an error after which the engine continues and which it does not try again, such as an error of a hook.
-func (c *core) logIgnored(where string, err error) { c.logProblem("error ignored", where, err) }
+func (c *core) logIgnored(where string, err error) {
+	c.logProblem("error ignored", "error_ignored", where, err)
+}
 
 // logProblem logs an error, at most one line a second for the whole engine: while a store is unavailable every duty fails.
-func (c *core) logProblem(message, where string, err error) {
+func (c *core) logProblem(message, event, where string, err error) {
 	if errors.Is(err, context.Canceled) && c.storeCtx.Err() != nil {
 		return // the engine cancelled its own call
 	}
@@ -169,7 +173,7 @@ func (c *core) logProblem(message, where string, err error) {
 	if !ok {
 		return
 	}
-	c.cfg.Log.Warn(message, "event", "trouble", "duty", where, "error", err.Error(), "unlogged", suppressed)
+	c.cfg.Log.Warn(message, "event", event, "duty", where, "error", err.Error(), "unlogged", suppressed)
 }
 
 // A throttledLog lets one message a second through and counts the others.

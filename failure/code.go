@@ -17,13 +17,24 @@ const (
 	BlameUs         Blame = "us"         // the operators: our program, configuration or machines
 )
 
+// HTTPStatus returns the status of codes with this blame that name none: 422 for the user, 502 for a dependency, 500 for us.
+func (b Blame) HTTPStatus() int {
+	switch b {
+	case BlameUser:
+		return 422
+	case BlameDependency:
+		return 502
+	}
+	return 500
+}
+
 // A Code describes one cause of failure. Job records, the API, logs, metrics and pages all use the same value.
 type Code struct {
 	Name       string `json:"name"`      // upper case, digits and underscores
 	Category   string `json:"category"`  // one of Categories
 	Retryable  bool   `json:"retryable"` // whether a later attempt may succeed
 	Blame      Blame  `json:"blame"`
-	HTTPStatus int    `json:"http_status"`      // answer of an HTTP API when this is the cause
+	HTTPStatus int    `json:"http_status"`      // answer of an HTTP API when this is the cause; Blame.HTTPStatus when zero
 	Message    string `json:"message"`          // one line for users
 	Remedy     string `json:"remedy"`           // one line for operators: what to check and what to do
 	Benign     bool   `json:"benign,omitempty"` // an expected end: failures with this code raise no alert
@@ -50,6 +61,9 @@ func NewTaxonomy(own ...Code) (*Taxonomy, error) {
 	t := &Taxonomy{own: make(map[string]Code, len(own))}
 	var problems []error
 	for _, code := range own {
+		if code.HTTPStatus == 0 {
+			code.HTTPStatus = code.Blame.HTTPStatus()
+		}
 		problems = append(problems, code.Check())
 		if _, twice := t.own[code.Name]; twice {
 			problems = append(problems, fmt.Errorf("failure code %q is given twice: keep one", code.Name))

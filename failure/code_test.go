@@ -87,6 +87,22 @@ func TestABadTaxonomyIsRefusedWhole(t *testing.T) {
 	}
 }
 
+func TestACodeWithoutAStatusGetsThatOfItsBlame(t *testing.T) {
+	for blame, want := range map[Blame]int{BlameUser: 422, BlameDependency: 502, BlameUs: 500} {
+		taxonomy, err := NewTaxonomy(Code{Name: "FINE", Category: "input", Blame: blame, Message: "Fine.", Remedy: "Nothing."})
+		if err != nil {
+			t.Errorf("blame %s: %v", blame, err)
+			continue
+		}
+		if code, _ := taxonomy.Code("FINE"); code.HTTPStatus != want {
+			t.Errorf("blame %s: status %d, want %d", blame, code.HTTPStatus, want)
+		}
+		if codes := taxonomy.Own(); codes[0].HTTPStatus != want {
+			t.Errorf("blame %s: own code has status %d, want %d", blame, codes[0].HTTPStatus, want)
+		}
+	}
+}
+
 func TestCodesHandedOutCannotChangeTheTaxonomy(t *testing.T) {
 	(*Taxonomy)(nil).Codes()[0].Message = "changed"
 	if builtin[0].Message == "changed" {

@@ -88,7 +88,7 @@ func (r *relay) logOnce(name string, err error) {
 	}
 	if r.logged[name] != err.Error() {
 		r.logged[name] = err.Error()
-		r.service.cfg.Log.Warn("subscription cannot be delivered, will retry", "event", "subscription_trouble", "subscription", name, "error", err.Error())
+		r.service.cfg.Log.Warn("subscription cannot be delivered, will retry", "event", "subscription_failed", "subscription", name, "error", err.Error())
 	}
 }
 

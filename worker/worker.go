@@ -9,10 +9,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -42,7 +44,8 @@ type Config struct {
 	Operator ops.Config
 
 	// Schedules and Subscriptions are set when Run begins, by their names: each is added, or replaced if it differs. What is already as it should be is left alone,
-	// and leaves no trace in the audit log. What is no longer listed here is left as well: remove it with the command, the API or the console.
+	// and leaves no trace in the audit log. What is no longer listed here is left as well: remove it with the command, the API or the console. Without Notify.Sinks
+	// the subscriptions are not checked, and another process must deliver them; Run logs a warning.
 	Schedules     []schedule.Schedule
 	Subscriptions []subscription.Subscription
 	Actor         string // in the audit log; "worker" when empty
@@ -226,6 +229,10 @@ func (w *Worker) place(ctx context.Context) error {
 	}
 	if len(w.cfg.Subscriptions) == 0 {
 		return nil
+	}
+	if w.Notifier == nil {
+		cmp.Or(w.cfg.Engine.Log, slog.Default()).Warn("subscriptions are set, and not checked: this worker has no Notify.Sinks and delivers none; another process must deliver them",
+			"event", "no_sinks", "subscriptions", len(w.cfg.Subscriptions))
 	}
 	existing, err := w.Operator.Subscriptions(ctx)
 	if err != nil {

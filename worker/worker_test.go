@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -184,6 +185,24 @@ func TestAWorkerThatCannotWorkIsRefusedWithEveryProblem(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
+	}
+}
+
+func TestAWorkerThatSetsSubscriptionsAndDeliversNoneSaysSo(t *testing.T) {
+	jobs := holdfasttest.Open(t)
+	var lines strings.Builder
+	w, err := worker.New(jobs, worker.Config{
+		Engine:        engine.Config{Log: slog.New(slog.NewTextHandler(&lines, nil))},
+		Subscriptions: []subscription.Subscription{{Name: "ends", Sink: "webhook", Target: "https://example.com/hook"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = w.Run(ctx)
+	if !strings.Contains(lines.String(), "Notify.Sinks") {
+		t.Errorf("the log says nothing of it:\n%s", lines.String())
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Set) Codes(base *failure.Taxonomy) (codes []failure.Code) {
 		code, known := base.Code(d.name)
 		if !known {
 			code, _ = base.Code("UNKNOWN")
-			code.HTTPStatus = statusOf(d.blame)
+			code.HTTPStatus = d.blame.HTTPStatus()
 		}
 		if code = d.over(code); code.Check() == nil {
 			codes = append(codes, code)
@@ -79,17 +79,6 @@ func (s *Set) Taxonomy(base *failure.Taxonomy) *failure.Taxonomy {
 		return base
 	}
 	return t
-}
-
-// statusOf returns the HTTP status of a new code for which none is given.
-func statusOf(blame failure.Blame) int {
-	switch blame {
-	case failure.BlameUser:
-		return 422
-	case failure.BlameDependency:
-		return 502
-	}
-	return 500
 }
 
 // define reads the codes that the file defines, before the parts of the file that may name them.

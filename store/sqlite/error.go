@@ -21,9 +21,9 @@ func conflict(job holdfast.ID, format string, args ...any) error {
 
 // messages says, for each SQLite result code, what happened and what to do about it.
 var messages = map[sqlite.ResultCode]string{
-	sqlite.ResultBusy:       "the database is locked by another process: let that one finish, or end it, and try again",
-	sqlite.ResultLocked:     "the database is locked by another process: let that one finish, or end it, and try again",
-	sqlite.ResultProtocol:   "the database is locked by another process: let that one finish, or end it, and try again",
+	sqlite.ResultBusy:       "the database is locked by another process, or by an open transaction of this one: let it finish, or end it, and try again",
+	sqlite.ResultLocked:     "the database is locked by another process, or by an open transaction of this one: let it finish, or end it, and try again",
+	sqlite.ResultProtocol:   "the database is locked by another process, or by an open transaction of this one: let it finish, or end it, and try again",
 	sqlite.ResultReadOnly:   "the database is read-only: give this user write permission on the file and on its directory",
 	sqlite.ResultPerm:       "the database may not be opened: give this user read and write permission on the file and on its directory",
 	sqlite.ResultAuth:       "the database may not be opened: give this user read and write permission on the file and on its directory",
@@ -52,6 +52,11 @@ func explain(err error) error {
 		message = fmt.Sprintf("the database returned an error: %v", err)
 	}
 	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: message, Cause: err}
+}
+
+// locked returns the error of a call that ended, because of err, while another connection held the lock.
+func locked(err error) error {
+	return &holdfast.Error{Err: holdfast.ErrUnavailable, Message: messages[sqlite.ResultBusy], Cause: err}
 }
 
 // busy reports whether another connection holds the lock. The caller may try again.

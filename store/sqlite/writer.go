@@ -40,6 +40,8 @@ type writer struct {
 	queue  []*call
 	closed bool
 
+	locked atomic.Bool // another connection holds the write lock, and the loop waits for it
+
 	kick  chan struct{} // wakes the loop: a call may be waiting, an Await began, or the store is closing
 	ended chan error
 
@@ -85,11 +87,19 @@ func (w *writer) submit(ctx context.Context, c *call) error {
 	case <-c.done:
 	case <-ctx.Done():
 		if c.state.CompareAndSwap(callWaiting, callAbandoned) {
-			return explain(ctx.Err())
+			return w.explainEnd(ctx.Err())
 		}
 		<-c.done
 	}
 	return explain(c.err)
+}
+
+// explainEnd returns the error of a call whose context ended while the call was waiting.
+func (w *writer) explainEnd(err error) error {
+	if w.locked.Load() {
+		return locked(err)
+	}
+	return explain(err)
 }
 
 // signal wakes the loop. It never blocks.
@@ -204,8 +214,10 @@ var errAbandoned = errors.New("no caller waits for this transaction")
 // begin opens a write transaction, and a connection if there is none. While another process holds the lock, begin tries
 // again for as long as wanted returns true; then it returns errAbandoned.
 func (w *writer) begin(keepTrying func(last error) bool) error {
+	defer w.locked.Store(false)
 	for pause := time.Duration(0); ; {
 		err := w.tryBegin()
+		w.locked.Store(busy(err))
 		if !busy(err) {
 			return err
 		}

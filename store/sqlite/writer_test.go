@@ -249,6 +249,33 @@ func TestACallerMayStopWaitingForALock(t *testing.T) {
 	}
 }
 
+func TestACallThatEndsWhileTheFileIsLockedSaysSo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	synctest.Test(t, func(t *testing.T) {
+		store, err := Open(t.Context(), Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		other := lockingSession(t, path)
+		if err := other.runScript("BEGIN IMMEDIATE"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = store.Enqueue(ctx, []holdfast.Draft{{Kind: "note"}})
+		if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "open transaction of this one") {
+			t.Errorf("while the file is locked: %v", err)
+		}
+		if err := other.runScript("ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.enqueueOne(holdfast.NewID()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestALockHeldForGoodIsReportedInTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	synctest.Test(t, func(t *testing.T) {
