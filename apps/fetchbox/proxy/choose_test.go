@@ -342,7 +342,7 @@ func TestASlowProxyIsChosenLessOften(t *testing.T) {
 	if times["p#1"] > 120 || times["p#1"] == 0 {
 		t.Errorf("%v", times)
 	}
-	if st := s.status("p#1"); st.Delay != 3*time.Second || st.Score > 0.2 || st.Active != 0 {
+	if st := s.status("p#1"); st.Delay != 3 || st.Score > 0.2 || st.Active != 0 {
 		t.Errorf("%+v", st)
 	}
 }
