@@ -16,6 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/ledger"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/manifest"
+	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
 	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/store"
@@ -68,6 +69,19 @@ func TestAManifestIsAcceptedAndFetched(t *testing.T) {
 	}
 	if r := s.resourcesOf(done.Job)["/ok/d"]; !strings.HasSuffix(r.Key, "/my/d.txt") || s.object(r.Key) != contentOf("/ok/d") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A client that lists its jobs right after an answer finds the job, also if the ledger has not followed the feed meanwhile.
+func TestAnAcceptedJobIsInTheListAtOnce(t *testing.T) {
+	s := idleScene(t)
+	for n := range 3 {
+		job := s.submits(fmt.Sprintf("/ok/%d", n))
+		var list struct{ Jobs []view.Job }
+		s.ask("GET", "/api/jobs", "").is(t, http.StatusOK, &list)
+		if len(list.Jobs) != n+1 || list.Jobs[0].ID != job || list.Jobs[0].Status != ledger.Queued || list.Jobs[0].Resources != 1 {
+			t.Errorf("job %s is not the first of %+v", job, list.Jobs)
+		}
 	}
 }
 

@@ -142,7 +142,16 @@ func TestARetryStoresWhatFailed(t *testing.T) {
 	s.becomes(job, ledger.Partial)
 	s.ask("POST", "/api/jobs/"+job.String()+"/retry", "").is(t, http.StatusAccepted, nil)
 	s.becomes(job, ledger.Complete)
-	s.ask("POST", "/api/jobs/"+job.String()+"/retry", "").is(t, http.StatusConflict, nil)
+	for request, want := range map[string]string{
+		"/retry": "No resource of this job is failed: there is nothing to retry.", "/cancel": "Every resource of this job has ended: there is nothing to cancel.",
+		"/resources/" + one.ID.String() + "/retry": "This resource is complete: only a failed resource, or one that waits for its next attempt, can be retried.",
+	} {
+		var no refused
+		s.ask("POST", "/api/jobs/"+job.String()+request, "").is(t, http.StatusConflict, &no)
+		if no.Error.Code != "VALIDATION_CONFLICT" || no.Error.Message != want {
+			t.Errorf("%s: %+v", request, no.Error)
+		}
+	}
 }
 
 // F3: a resource that did not change is neither downloaded nor stored again.

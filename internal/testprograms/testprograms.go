@@ -17,7 +17,7 @@ type Program struct {
 }
 
 // The programs: interpreters for workers and receivers in other languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
-// and read PDFs, a validator of XML, two proxies, and FFmpeg for videos.
+// and read PDFs, a client of HTTP, a validator of XML, two proxies, and FFmpeg for videos.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
@@ -32,6 +32,7 @@ var (
 	Rsvg        = Program{"rsvg-convert", "librsvg2-bin", "macOS: brew install librsvg"}
 	Qpdf        = Program{"qpdf", "qpdf", "macOS: brew install qpdf"}
 	Ghostscript = Program{"gs", "ghostscript", "macOS: brew install ghostscript"}
+	Curl        = Program{"curl", "curl", "macOS has it"}
 	Xmllint     = Program{"xmllint", "libxml2-utils", "macOS has it"}
 
 	FFmpeg = Program{"ffmpeg", "ffmpeg", "macOS: brew install ffmpeg"}
@@ -42,7 +43,7 @@ var (
 )
 
 // All lists the programs.
-var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint, Tinyproxy, Microsocks, FFmpeg}
+var All = []Program{Python, Node, PHP, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Curl, Xmllint, Tinyproxy, Microsocks, FFmpeg}
 
 // Ensure returns the path of the program. If it is missing, it is installed where that is possible; otherwise the error says how to install it.
 func (p Program) Ensure() (string, error) {

@@ -117,7 +117,7 @@ func (a *api) retryResource(w http.ResponseWriter, r *http.Request, c access.Cal
 	}
 	ahead, err := a.Operator.Retry(r.Context(), store.Intervention{Job: job.ID, Actor: c.Name, Reason: "requested through the API", Request: web.ReplyOf(w).ID})
 	if err != nil {
-		return err
+		return refusal.RetryResource(job.State, err)
 	}
 	return web.WriteJSON(w, http.StatusAccepted, map[string]any{"id": job.ID, "queue_position": ahead + 1})
 }
@@ -130,7 +130,7 @@ func (a *api) retryJob(w http.ResponseWriter, r *http.Request, c access.Caller) 
 	}
 	n, err := a.Operator.RetryGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested through the API", Request: web.ReplyOf(w).ID})
 	if err != nil {
-		return err
+		return refusal.Retry(err)
 	}
 	return web.WriteJSON(w, http.StatusAccepted, map[string]any{"id": group.ID, "retried": n})
 }
@@ -143,7 +143,7 @@ func (a *api) cancelJob(w http.ResponseWriter, r *http.Request, c access.Caller)
 	}
 	err = a.Operator.CancelGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested through the API", Request: web.ReplyOf(w).ID})
 	if err != nil {
-		return err
+		return refusal.Cancel(err)
 	}
 	return web.WriteJSON(w, http.StatusAccepted, map[string]any{"id": group.ID})
 }

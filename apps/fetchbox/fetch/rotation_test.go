@@ -154,7 +154,7 @@ func TestTenProxiesOfWhichSixAreBroken(t *testing.T) {
 		}
 	}
 	for _, st := range s.pools.Status() {
-		t.Logf("%-8s usable %-5v score %.2f good %d bad %d delay %v %s", st.Name, st.Usable, st.Score, st.Good, st.Bad, st.Delay.Round(time.Millisecond), st.Why)
+		t.Logf("%-8s usable %-5v score %.2f good %d bad %d delay %.3f s %s", st.Name, st.Usable, st.Score, st.Good, st.Bad, st.Delay, st.Why)
 	}
 }
 

@@ -12,9 +12,13 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// apply writes what a page of the feed changes, in one transaction with the ledger's position in the feed.
-func (l *Ledger) apply(feed store.Feed) error {
+// apply writes what a page of the feed changes, in one transaction with the ledger's position in the feed. The page begins after an event; if the ledger has later ones by
+// now, another call has applied the page, and this one changes nothing.
+func (l *Ledger) apply(after int64, feed store.Feed) error {
 	return l.db.Update(func(tx *bbolt.Tx) error {
+		if position(tx) != after {
+			return nil
+		}
 		p := page{ledger: l, tx: tx, jobs: map[holdfast.ID]*JobSnapshot{}}
 		for i := range feed.Events {
 			e := &feed.Events[i]

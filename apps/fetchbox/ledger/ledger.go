@@ -160,11 +160,7 @@ type Feed interface {
 // these changed is missing in the snapshots.
 func (l *Ledger) Step(ctx context.Context, from Feed) (left, missed int64, err error) {
 	for ctx.Err() == nil {
-		after, err := l.After()
-		if err != nil {
-			return left, missed, err
-		}
-		feed, err := from.Feed(ctx, after, feedPage)
+		after, feed, err := l.read(ctx, from)
 		if err != nil {
 			return left, missed, err
 		}
@@ -173,22 +169,48 @@ func (l *Ledger) Step(ctx context.Context, from Feed) (left, missed int64, err e
 		if feed.Next == after {
 			return 0, missed, nil
 		}
-		if err := l.apply(feed); err != nil {
+		if err := l.apply(after, feed); err != nil {
 			return left, missed, err
 		}
 	}
 	return left, missed, ctx.Err()
 }
 
+// CatchUp reads one page of events, so that a client that has just changed something finds it. It does not replace Step: a page before which the store has deleted
+// events is left to Step, which reports them.
+func (l *Ledger) CatchUp(ctx context.Context, from Feed) error {
+	after, feed, err := l.read(ctx, from)
+	if err != nil || feed.Missed > 0 || feed.Next == after {
+		return err
+	}
+	return l.apply(after, feed)
+}
+
+// read returns the next page of the feed, and the number of the event after which it begins.
+func (l *Ledger) read(ctx context.Context, from Feed) (after int64, feed store.Feed, err error) {
+	if after, err = l.After(); err != nil {
+		return after, feed, err
+	}
+	feed, err = from.Feed(ctx, after, feedPage)
+	return after, feed, err
+}
+
 // After returns the number of the last event that the ledger has.
 func (l *Ledger) After() (after int64, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
-		if text := tx.Bucket(bucketMeta).Get(keyAfter); len(text) == 8 {
-			after = int64(binary.BigEndian.Uint64(text))
-		}
+		after = position(tx)
 		return nil
 	})
 	return after, err
+}
+
+// position returns the number of the last event that the ledger has.
+func position(tx *bbolt.Tx) int64 {
+	text := tx.Bucket(bucketMeta).Get(keyAfter)
+	if len(text) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(text))
 }
 
 // Clear deletes everything, so that the next step builds the ledger again.

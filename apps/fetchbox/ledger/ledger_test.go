@@ -265,6 +265,34 @@ func TestARebuiltLedgerEqualsTheOld(t *testing.T) {
 	}
 }
 
+// A busyFeed is a feed that is read by another step before each answer arrives.
+type busyFeed struct {
+	*feed
+	between func()
+}
+
+// Feed returns the events after a number.
+func (b *busyFeed) Feed(ctx context.Context, after int64, limit int) (store.Feed, error) {
+	page, err := b.feed.Feed(ctx, after, limit)
+	b.between()
+	return page, err
+}
+
+func TestTwoStepsAtOnceCountEachEventOnce(t *testing.T) {
+	f, l := &feed{}, open(t)
+	j := f.job("ada", 1)
+	for range 5 {
+		j.happens(0, store.EventProcessing)
+		j.happens(0, store.EventRetry, "DOWNLOAD_TIMEOUT")
+	}
+	if _, _, err := l.Step(t.Context(), &busyFeed{f, func() { read(t, l, f) }}); err != nil {
+		t.Fatal(err)
+	}
+	if s := snapshot(t, l, j); s.Retries != 5 || s.Resources != 1 || s.ResourcesQueued != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestJobsAreListedByOwnerAndPage(t *testing.T) {
 	f, l := &feed{}, open(t)
 	var mine []holdfast.ID

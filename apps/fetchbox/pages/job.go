@@ -108,7 +108,7 @@ func (p *pages) submitForm(w http.ResponseWriter, r *http.Request, c access.Call
 func (p *pages) cancelForm(w http.ResponseWriter, r *http.Request, c access.Caller) error {
 	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
 	if err == nil {
-		err = p.Operator.CancelGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		err = refusal.Cancel(p.Operator.CancelGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID}))
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"?said=cancelled", err)
 }
@@ -117,6 +117,7 @@ func (p *pages) retryForm(w http.ResponseWriter, r *http.Request, c access.Calle
 	group, err := p.Views.Group(r.Context(), c.Scope(), r.PathValue("id"))
 	if err == nil {
 		_, err = p.Operator.RetryGroup(r.Context(), store.Intervention{Group: group.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		err = refusal.Retry(err)
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"?said=retried", err)
 }
@@ -125,6 +126,7 @@ func (p *pages) retryResourceForm(w http.ResponseWriter, r *http.Request, c acce
 	job, err := p.Views.Task(r.Context(), c.Scope(), r.PathValue("id"), r.PathValue("resource"))
 	if err == nil {
 		_, err = p.Operator.Retry(r.Context(), store.Intervention{Job: job.ID, Actor: c.Name, Reason: "requested on the page", Request: web.ReplyOf(w).ID})
+		err = refusal.RetryResource(job.State, err)
 	}
 	return p.back(w, r, "/jobs/"+r.PathValue("id")+"/resources/"+r.PathValue("resource")+"?said=resource", err)
 }

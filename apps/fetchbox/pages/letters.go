@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
@@ -16,6 +17,7 @@ import (
 // lettersData is the data of the page of dead letters.
 type lettersData struct {
 	Form     url.Values
+	Stages   []string // the prefixes of Codes
 	Codes    []string
 	Failures []failureRow
 	Preview  *replay.Preview
@@ -67,8 +69,13 @@ func (p *pages) showLetters(w http.ResponseWriter, r *http.Request, c access.Cal
 		return err
 	}
 	data.Failures = failureRows(failures)
+	for _, stage := range code.Stages {
+		if stage != "VALIDATION_" && stage != "AUTH_" { // these are of requests, not of resources
+			data.Stages = append(data.Stages, stage)
+		}
+	}
 	for _, known := range code.All() {
-		if stage := code.Stage(known.Name); stage != "VALIDATION_" && stage != "AUTH_" {
+		if slices.Contains(data.Stages, code.Stage(known.Name)) {
 			data.Codes = append(data.Codes, known.Name)
 		}
 	}

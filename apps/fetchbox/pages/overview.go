@@ -170,7 +170,7 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 	usage := p.Spool.Usage()
 	data.Tiles = []tile{
 		{Name: "Queued", Value: formatCount(queued), Note: formatCount(retrying) + " wait for another attempt"},
-		{Name: "Processing", Value: formatCount(running), Note: fmt.Sprintf("at most %s at once", formatCount(p.Concurrency))},
+		{Name: "Processing", Value: formatCount(running), Note: "this process runs up to " + formatCount(p.Concurrency)},
 		{Name: "Complete", Value: formatCount(data.Chart.Complete), Note: "in the last hour"},
 		{Name: "Failed", Value: formatCount(failed), Note: "until they are replayed", Link: "/dead-letters", Bad: failed > 0},
 		{Name: "Spool", Value: formatBytes(usage.Bytes), Note: fmt.Sprintf("%d files, of %s", usage.Files, formatBytes(usage.Quota))},

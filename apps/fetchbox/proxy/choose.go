@@ -58,7 +58,7 @@ type member struct {
 // A Want says what a way is needed for.
 type Want struct {
 	Pool   string // Direct when empty
-	Avoid  string // the proxy of the previous attempt: not used again if another can be
+	Avoid  string // the proxy through which the resource could not be downloaded before: not used again if another can be
 	Host   string // host:port of the source
 	Region string // only proxies of this region; any when empty
 }
@@ -90,7 +90,7 @@ func (p *Pools) Pick(w Want) (*Route, error) {
 	}
 	m := pool.draw(usable, p.roll())
 	m.active++
-	return &Route{member: m, pool: pool, host: w.Host, began: now}, nil
+	return &Route{member: m, pool: pool, host: w.Host, second: w.Avoid != "" && w.Avoid != m.name}, nil
 }
 
 // usable returns the members that can be used now; if there are none, when the first may be.
@@ -187,8 +187,8 @@ type Route struct {
 	member *member
 	pool   *pool
 	host   string
-	began  time.Time
 	delay  time.Duration
+	second bool // the resource could not be downloaded through another proxy
 }
 
 // Name returns the name of the proxy, as in the context of failures: pool#1 is the first member of a pool.
@@ -205,7 +205,8 @@ type Outcome struct {
 }
 
 // End reports how the use ended. What only the source can have caused counts as a success of the proxy. What either may have caused counts against the proxy only if the
-// source has answered through another one since the proxy last failed there. So neither a dead source nor a few broken resources of a source close every proxy of the pool.
+// source has answered through another one since the proxy last failed there, and not if the same resource failed through another proxy before: then the resource is broken.
+// So neither a dead source nor a few broken resources of a source close the proxies of the pool.
 func (r *Route) End(o Outcome) {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
@@ -223,6 +224,9 @@ func (r *Route) End(o Outcome) {
 	case isOurs && !failed.Either:
 		m.observe(now, failed.Error())
 	case isOurs, o.Either:
+		if r.second {
+			return
+		}
 		if seen := r.pool.good[r.host]; seen != nil && seen.by != m && !slices.Contains(seen.against, m) && now.Sub(seen.at) < memory {
 			seen.against = append(seen.against, m)
 			m.observe(now, fmt.Sprint(o.Err))

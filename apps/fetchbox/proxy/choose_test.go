@@ -250,6 +250,42 @@ func TestBrokenResourcesOfASourceCloseNoProxy(t *testing.T) {
 	}
 }
 
+// A source answers everything but one resource in ten, which it always answers with 503. Their retries come together, when their delay has passed, while the source
+// answers other requests through every proxy.
+func TestRetriesOfBrokenResourcesCloseNoProxy(t *testing.T) {
+	s := choosing(t, proxies(2)...)
+	unavailable := Outcome{Err: errors.New("HTTP 503"), Answered: true, Either: true}
+	failedThrough := []string(nil) // of each resource that waits for a retry: the proxy of its last attempt
+	for n := range 2000 {
+		r := s.pick(Want{Host: "a:80"})
+		if n%10 > 0 {
+			r.End(good)
+			continue
+		}
+		failedThrough = append(failedThrough, r.Name())
+		r.End(unavailable)
+		if len(failedThrough) < 10 {
+			continue
+		}
+		for i, last := range failedThrough {
+			s.use("p#1", "a:80", good)
+			s.use("p#2", "a:80", good)
+			for range 2 {
+				r := s.pick(Want{Avoid: last, Host: "a:80"})
+				last = r.Name()
+				r.End(unavailable)
+			}
+			failedThrough[i] = last
+		}
+		failedThrough = nil
+	}
+	for _, st := range s.pools.Status() {
+		if st.Name != Direct && (!st.Usable || st.State != breaker.Closed || st.Bad > 200) {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
 func TestAProxyRestsAfter407And429(t *testing.T) {
 	s := choosing(t, proxies(2)...)
 	s.use("p#1", "a:443", Outcome{Err: &Error{Status: http.StatusProxyAuthRequired, Err: errors.New("HTTP 407")}})
@@ -306,7 +342,7 @@ func TestASlowProxyIsChosenLessOften(t *testing.T) {
 	if times["p#1"] > 120 || times["p#1"] == 0 {
 		t.Errorf("%v", times)
 	}
-	if st := s.status("p#1"); st.Delay != 3*time.Second || st.Score > 0.2 || st.Active != 0 {
+	if st := s.status("p#1"); st.Delay != 3 || st.Score > 0.2 || st.Active != 0 {
 		t.Errorf("%+v", st)
 	}
 }

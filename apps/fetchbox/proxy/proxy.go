@@ -238,7 +238,7 @@ type Status struct {
 	Active  int           `json:"active"`
 	Good    int64         `json:"good"`
 	Bad     int64         `json:"bad"`
-	Delay   time.Duration `json:"delay"`             // usual time to the header of an answer
+	Delay   float64       `json:"delay_seconds"`     // usual time to the header of an answer
 	Failure string        `json:"failure,omitempty"` // the last failure that the proxy caused
 	At      time.Time     `json:"at,omitzero"`       // of the last failure
 }
@@ -254,7 +254,7 @@ func (p *Pools) Status() (all []Status) {
 			why, until := m.unusable("", now)
 			s := Status{
 				Pool: name, Name: m.name, Address: m.address, Region: m.Region, Weight: m.Weight, Usable: why == "", State: m.breaker.State, Until: until, Why: why,
-				Score: m.score(fastest), Active: m.active, Good: m.good, Bad: m.bad, Delay: m.delay, Failure: m.failure, At: m.failedAt,
+				Score: m.score(fastest), Active: m.active, Good: m.good, Bad: m.bad, Delay: m.delay.Seconds(), Failure: m.failure, At: m.failedAt,
 			}
 			if s.State == "" {
 				s.State = breaker.Closed

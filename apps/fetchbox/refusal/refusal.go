@@ -84,6 +84,29 @@ func Stream(err error) error {
 	return Error{Code: code.StorageStreamError, After: RetryAfter, Cause: err}
 }
 
+// Cancel returns the answer when a job cannot be cancelled.
+func Cancel(err error) error {
+	return inConflict(err, "Every resource of this job has ended: there is nothing to cancel.")
+}
+
+// Retry returns the answer when the failed resources of a job cannot be retried.
+func Retry(err error) error {
+	return inConflict(err, "No resource of this job is failed: there is nothing to retry.")
+}
+
+// RetryResource returns the answer when a resource, which had a state before, cannot be retried.
+func RetryResource(state holdfast.State, err error) error {
+	return inConflict(err, "This resource is "+string(state)+": only a failed resource, or one that waits for its next attempt, can be retried.")
+}
+
+// inConflict words a refusal of the store for clients, who know resources and jobs, not the jobs and groups of the store.
+func inConflict(err error, line string) error {
+	if errors.Is(err, holdfast.ErrConflict) {
+		return Error{Code: code.ValidationConflict, Line: line, Cause: err}
+	}
+	return err
+}
+
 // Replay returns the answer when a replay cannot be started or previewed: the store refused it, or the stream cannot be read.
 func Replay(err error) error {
 	if errors.As(err, new(*holdfast.Error)) {

@@ -25,6 +25,7 @@ type Store interface {
 	Jobs(ctx context.Context, f store.Filter) (jobs []holdfast.Job, cursor string, err error)
 	History(ctx context.Context, id holdfast.ID) (store.History, error)
 	Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error)
+	Feed(ctx context.Context, after int64, limit int) (store.Feed, error)
 }
 
 // A Reader reads views. It is safe for concurrent use.
@@ -41,8 +42,10 @@ type Job struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Jobs returns a page of jobs and the cursor of the next one, which is nil on the last page.
+// Jobs returns a page of jobs and the cursor of the next one, which is nil on the last page. A job that was accepted before the call is among them, unless the ledger is
+// more than a page of events behind.
 func (r *Reader) Jobs(ctx context.Context, owner string, before holdfast.ID, limit int) (jobs []Job, next *holdfast.ID, err error) {
+	_ = r.Ledger.CatchUp(ctx, r.Store) // otherwise the list is that of the duty's last step, which reports the error
 	snapshots, err := r.Ledger.Jobs(owner, before, limit+1)
 	if err != nil {
 		return nil, nil, refusal.Ledger(err)

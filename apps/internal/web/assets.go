@@ -15,7 +15,8 @@ import (
 // assetTypes are the files that are served. Others, such as templates, are not.
 var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// base is the files that the pages of all applications share: base.css, and theme.js, which chooses the theme.
+// base is the files that the pages of applications share: base.css; theme.js, which chooses the theme; and live.js, which keeps a page up to date. A file of an application
+// with the same name takes the place of one of these.
 //
 //go:embed base
 var base embed.FS

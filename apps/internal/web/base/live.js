@@ -1,19 +1,20 @@
-// Live updates: when something happens, the page is fetched again and the parts that changed are replaced. So the server alone makes the markup.
+// Live updates: when something happens, the page is requested again and the parts that changed are replaced. So the server alone makes the markup.
+// A page takes part if its body has data-live and a part has data-part.
 
-const eventTypes = ["queued", "processing", "reclaimed", "retry", "released", "complete", "failed", "cancelled", "manual_retry", "redrive", "cancel", "dead_letter"];
-const settleTime = 400; // between the first event and the update
-const quietTime = 15000; // without events, the page is still brought up to date: ages, proxies
+const events = ["queued", "processing", "reclaimed", "retry", "released", "complete", "failed", "cancelled", "manual_retry", "redrive", "cancel", "dead_letter"];
+const settleTime = 300; // between the first event and the update
+const quietTime = 15000; // without events, the page is still brought up to date
 
 const live = document.getElementById("live");
 const word = document.getElementById("live-word");
+
+let pending = 0;
+let running = false;
 
 function connected(yes) {
   live.dataset.live = String(yes);
   word.textContent = yes ? "Live" : "Connecting";
 }
-
-let pending = 0;
-let running = false;
 
 function changed() {
   if (pending === 0) pending = setTimeout(update, settleTime);
@@ -25,8 +26,8 @@ async function update() {
   running = true;
   try {
     const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
-    if (answer.ok) replaceParts(new DOMParser().parseFromString(await answer.text(), "text/html"));
-  } catch { /* the event stream tells that the server is gone */ } finally {
+    if (answer.ok && !answer.redirected) replaceParts(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch { /* the event stream says that the server is gone */ } finally {
     running = false;
   }
 }
@@ -52,15 +53,19 @@ function follow(delay) {
     setTimeout(() => follow(Math.min(delay * 2, 30000)), delay);
   });
   source.addEventListener("reset", changed);
-  for (const type of eventTypes) source.addEventListener("job." + type, changed);
+  for (const name of events) source.addEventListener("job." + name, changed);
 }
 
 document.getElementById("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  const theme = dark ? "light" : "dark";
-  document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem("theme", theme); } catch { /* it holds until the page is left */ }
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* it holds until the page is left */ }
 });
 
-setInterval(changed, quietTime);
-follow(1000);
+if (document.body.dataset.live && document.querySelector("[data-part]")) {
+  setInterval(changed, quietTime);
+  follow(1000);
+} else if (live) {
+  live.hidden = true;
+}
