@@ -38,45 +38,74 @@ type contender struct {
 
 // running is a contender that was started.
 type running struct {
+	*program
 	shoot func(context.Context, request) ([]byte, error)
 	stop  func()
 }
 
-// launch starts a program in a process group of its own, and waits until it prints a line that begins with each of the texts. It returns what follows them.
-func launch(t *testing.T, cmd *exec.Cmd, says ...string) (said []string, stop func()) {
+// drawing are the flags of the service that change how a page is drawn. The peers get them as well, so that pictures can be compared.
+var drawing = []string{
+	"--hide-scrollbars", "--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", "--disable-font-subpixel-positioning", "--disable-partial-raster", "--disable-gpu", "--lang=en-US",
+	"--disable-smooth-scrolling",
+}
+
+// A program is one that was started, in a process group of its own.
+type program struct {
+	pid   int
+	said  []string      // what followed the texts that launch waited for
+	ended chan struct{} // closed when it has ended
+	stop  func()
+	error *bytes.Buffer // what it printed to its standard error; to be read when it has ended
+}
+
+// launch starts a program, and waits until it prints a line that begins with each of the texts, in their order.
+func launch(t *testing.T, cmd *exec.Cmd, says ...string) *program {
 	t.Helper()
+	p := &program{ended: make(chan struct{}), error: &bytes.Buffer{}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	complaint := &bytes.Buffer{}
-	cmd.Stderr, cmd.WaitDelay = complaint, time.Second
-	out, err := cmd.StdoutPipe()
+	cmd.Stderr, cmd.WaitDelay = p.error, time.Second
+	out, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cmd.Stdout = to
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop = func() {
+	_ = to.Close()
+	p.pid = cmd.Process.Pid
+	go func() {
+		_ = cmd.Wait() // how it ended does not matter
+		close(p.ended)
+	}()
+	p.stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(20*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-		_ = cmd.Wait()
-		late.Stop()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		select {
+		case <-p.ended:
+		case <-time.After(20 * time.Second):
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its browsers, too
+		<-p.ended
+		_ = out.Close()
 	}
-	slow := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	slow := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
 	defer slow.Stop()
 	lines := bufio.NewScanner(out)
-	for len(said) < len(says) {
+	for len(p.said) < len(says) {
 		if !lines.Scan() {
-			stop()
-			t.Fatalf("%s did not start: %.2000s", cmd.Path, complaint)
+			p.stop()
+			t.Fatalf("%s did not start: %.2000s", cmd.Path, p.error)
 		}
-		if rest, ok := strings.CutPrefix(lines.Text(), says[len(said)]); ok {
-			said = append(said, rest)
+		if rest, ok := strings.CutPrefix(lines.Text(), says[len(p.said)]); ok {
+			p.said = append(p.said, rest)
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // the program must not wait for a reader
-	return said, stop
+	return p
 }
+
+// startTime is how long a contender may take to start.
+const startTime = 2 * time.Minute
 
 // service is the screenshot service as it is delivered: a process with the API and the job engine on SQLite. A picture is taken by its API: one request for the job, requests
 // for its state until it has ended, and one for the picture.
@@ -89,14 +118,14 @@ func service(binary, chromium string) contender {
 		}
 		cmd := exec.Command(binary)
 		cmd.Env = append(os.Environ(), "DATA_DIR="+data, "ADDR=127.0.0.1:0", "ALLOW_PRIVATE=on", "CHROMIUM="+chromium, "BROWSERS="+strconv.Itoa(atOnce), "WELCOME_CREDITS=1000000", "REQUESTS_PER_MINUTE=1000000")
-		said, end := launch(t, cmd, "The page is at ", "The first account and its API key are in ")
+		p := launch(t, cmd, "The page is at ", "The first account and its API key are in ")
 		text, err := os.ReadFile(filepath.Join(data, "first-account"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, key, _ := strings.Cut(strings.TrimSpace(string(text)), "API key: ")
-		api := &api{at: strings.TrimSuffix(strings.Fields(said[0])[0], "/") + "/api/v1", key: key, limit: limit}
-		return &running{api.shoot, func() { end(); _ = os.RemoveAll(data) }}
+		api := &api{at: strings.TrimSuffix(strings.Fields(p.said[0])[0], "/") + "/api/v1", key: key, limit: limit}
+		return &running{p, api.shoot, func() { p.stop(); _ = os.RemoveAll(data) }}
 	}}
 }
 
@@ -176,17 +205,17 @@ func puppeteer(folder, chromium string) contender {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("node", script, chromium, strconv.Itoa(atOnce), strconv.FormatInt(limit.Milliseconds(), 10))
+		cmd := exec.Command("node", append([]string{script, chromium, strconv.Itoa(atOnce), strconv.FormatInt(limit.Milliseconds(), 10), "--no-sandbox"}, drawing...)...)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(folder, "node_modules"))
-		said, stop := launch(t, cmd, "listening on ")
-		return &running{func(ctx context.Context, r request) ([]byte, error) {
+		p := launch(t, cmd, "listening on ")
+		return &running{p, func(ctx context.Context, r request) ([]byte, error) {
 			query := url.Values{"url": {r.url}, "full": {strconv.FormatBool(r.full)}}
-			ask, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+said[0]+"/?"+query.Encode(), nil)
+			ask, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+p.said[0]+"/?"+query.Encode(), nil)
 			if err != nil {
 				return nil, err
 			}
 			return answer(ask)
-		}, stop}
+		}, p.stop}
 	}}
 }
 
@@ -196,9 +225,9 @@ func gotenberg(binary, chromium string) contender {
 		t.Helper()
 		port := freePort(t)
 		cmd := exec.Command(binary, "--api-port="+port, "--api-bind-ip=127.0.0.1", "--api-timeout="+limit.String(), "--chromium-max-concurrency="+strconv.Itoa(atOnce), "--chromium-auto-start=true", "--log-level=error")
-		cmd.Env = append(os.Environ(), "CHROMIUM_BIN_PATH="+chromium)
-		_, stop := launch(t, cmd)
-		g := &running{func(ctx context.Context, r request) ([]byte, error) {
+		cmd.Env = append(os.Environ(), "CHROMIUM_BIN_PATH="+withFlags(t, chromium), "CHROMIUM_HYPHEN_DATA_DIR_PATH="+t.TempDir(), "OTEL_LOGS_EXPORTER=none", "OTEL_TRACES_EXPORTER=none", "OTEL_METRICS_EXPORTER=none")
+		p := launch(t, cmd)
+		g := &running{p, func(ctx context.Context, r request) ([]byte, error) {
 			var form bytes.Buffer
 			to := multipart.NewWriter(&form)
 			for name, value := range map[string]string{"url": r.url, "width": "1280", "height": "800", "clip": strconv.FormatBool(!r.full), "format": "png"} {
@@ -211,8 +240,13 @@ func gotenberg(binary, chromium string) contender {
 			}
 			ask.Header.Set("Content-Type", to.FormDataContentType())
 			return answer(ask)
-		}, stop}
-		for end := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
+		}, p.stop}
+		for end := time.Now().Add(startTime); ; {
+			select {
+			case <-p.ended:
+				t.Fatalf("Gotenberg has ended: %.2000s", p.error)
+			case <-time.After(50 * time.Millisecond):
+			}
 			a, err := http.Get("http://127.0.0.1:" + port + "/health")
 			if err == nil {
 				_ = a.Body.Close()
@@ -221,11 +255,21 @@ func gotenberg(binary, chromium string) contender {
 				}
 			}
 			if time.Now().After(end) {
-				stop()
-				t.Fatal("Gotenberg did not start")
+				p.stop()
+				t.Fatalf("Gotenberg did not start: %.2000s", p.error)
 			}
 		}
 	}}
+}
+
+// withFlags returns a program that runs Chromium with the flags of drawing: Gotenberg has no setting for them.
+func withFlags(t *testing.T, chromium string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "chromium")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec '"+chromium+"' "+strings.Join(drawing, " ")+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func freePort(t *testing.T) string {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,19 +68,11 @@ func TestHostilePagesHangNoShotOfTheService(t *testing.T) {
 
 // killRenderers kills the renderers below a process. Only Linux lists them.
 func killRenderers(pid int) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		for _, one := range strings.Fields(string(text)) {
-			child, err := strconv.Atoi(one)
-			if err != nil {
-				continue
-			}
-			if line, err := os.ReadFile("/proc/" + one + "/cmdline"); err == nil && strings.Contains(string(line), "--type=renderer") {
-				_ = syscall.Kill(child, syscall.SIGKILL)
-				continue
-			}
-			killRenderers(child)
+	for _, child := range children(pid) {
+		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child)); err == nil && strings.Contains(string(line), "--type=renderer") {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+			continue
 		}
+		killRenderers(child)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func pages() map[string]string {
 	add("code", `<pre>`+many(60, "func f%d(ctx context.Context) error { return nil }\n")+`</pre>`)
 	add("script", `<div id=out></div><script>for (let n = 0; n < 2000; n++) { const e = document.createElement("span"); e.textContent = n + " "; out.append(e) }</script>`)
 	add("canvas", `<canvas width=1100 height=600></canvas><script>const d = document.querySelector("canvas").getContext("2d"); for (let n = 0; n < 3000; n++) { d.fillStyle = "hsl(" + n % 360 + " 60% 60%)"; d.fillRect(n * 37 % 1100, n * 91 % 600, 20, 20) }</script>`)
-	add("requests", `<ol id=out></ol><script type=module>for (let n = 0; n < 10; n++) { const r = await fetch("/data?" + n); const e = document.createElement("li"); e.textContent = await r.text(); out.append(e) }</script>`)
+	add("requests", `<ol id=out></ol>`+many(10, `<script src="/data.js?%d"></script>`))
 	add("frames", strings.Repeat(`<iframe src="/01-text" width=500 height=200></iframe> `, 4))
 	add("styles", many(10, `<link rel=stylesheet href="/style.css?%d">`)+paragraphs(6))
 	add("languages", strings.Repeat(`<p><b>Größe</b> · façade · naïve · Ελληνικά · Кириллица · 100 €`, 20))
@@ -88,8 +89,9 @@ func servePages(t *testing.T) (addresses []string) {
 		case page != "":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			_, _ = w.Write([]byte(page))
-		case r.URL.Path == "/data":
-			_, _ = w.Write([]byte("Answer " + r.URL.RawQuery))
+		case r.URL.Path == "/data.js":
+			w.Header().Set("Content-Type", "text/javascript")
+			fmt.Fprintf(w, `{ const e = document.createElement("li"); e.textContent = "Answer %s"; document.querySelector("#out").append(e) }`, r.URL.RawQuery)
 		case r.URL.Path == "/style.css":
 			w.Header().Set("Content-Type", "text/css")
 			fmt.Fprintf(w, "p:nth-child(%s) { color: #a40 }", r.URL.RawQuery)
@@ -102,10 +104,11 @@ func servePages(t *testing.T) (addresses []string) {
 	for path := range all {
 		addresses = append(addresses, "http://127.0.0.1:"+port+path)
 	}
+	slices.Sort(addresses)
 	return addresses
 }
 
-func drawing(side int) *image.RGBA {
+func pattern(side int) *image.RGBA {
 	m := image.NewRGBA(image.Rect(0, 0, side, side))
 	for y := range side {
 		for x := range side {
@@ -117,14 +120,14 @@ func drawing(side int) *image.RGBA {
 
 func picture() []byte {
 	var b bytes.Buffer
-	_ = png.Encode(&b, drawing(256))
+	_ = png.Encode(&b, pattern(256))
 	return b.Bytes()
 }
 
 func photo(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, drawing(1024), nil); err != nil {
+	if err := jpeg.Encode(&b, pattern(1024), nil); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

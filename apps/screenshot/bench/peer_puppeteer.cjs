@@ -1,9 +1,9 @@
-// An HTTP server that takes pictures with puppeteer-cluster. Arguments: the path of Chromium, the number of tabs, the time limit in milliseconds.
+// An HTTP server that takes pictures with puppeteer-cluster. Arguments: the path of Chromium, the number of tabs, the time limit in milliseconds, flags of Chromium.
 const { Cluster } = require("puppeteer-cluster");
 const puppeteer = require("puppeteer-core");
 const http = require("node:http");
 
-const [executablePath, tabs, limit] = process.argv.slice(2);
+const [executablePath, tabs, limit, ...args] = process.argv.slice(2);
 
 (async () => {
 	const cluster = await Cluster.launch({
@@ -14,8 +14,7 @@ const [executablePath, tabs, limit] = process.argv.slice(2);
 		puppeteerOptions: {
 			executablePath,
 			headless: true,
-			// Those by which the service draws, so that pictures can be compared.
-			args: ["--no-sandbox", "--font-render-hinting=none", "--disable-lcd-text", "--disable-font-subpixel-positioning", "--force-color-profile=srgb", "--disable-gpu", "--hide-scrollbars"],
+			args,
 		},
 	});
 	await cluster.task(async ({ page, data }) => {
