@@ -35,7 +35,7 @@ STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 GOVULNCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod govulncheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run convert fetchbox screenshot watermark bench-watermark proto tag release test soak steps lint screenshots bench bench-fetchbox load chaos mutants powerloss format postgres programs compiler cross race vulncheck
+.PHONY: help run convert fetchbox screenshot watermark bench-watermark proto tag release test soak steps lint screenshots bench bench-fetchbox bench-screenshot load chaos mutants powerloss format postgres programs compiler cross race vulncheck
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ load: ## run the converter under load, 200 concurrent uploads and 5,000 conversi
 bench-fetchbox: programs ## transfer files with FetchBox, rclone and Scrapy into a real S3 server, about 30 minutes; SMALL=2000 of 256 KiB, LARGE=20 of 1 GiB
 	cd apps && $(GO) test -timeout 3h -count 1 -v ./fetchbox/bench -args -bench.peers -bench.rounds 3 -bench.small $(SMALL) -bench.large $(LARGE) -bench.megabytes 1024
 
+bench-screenshot: ## take pictures with the screenshot service, puppeteer-cluster and Gotenberg, compare them and judge the targets, about an hour; ROUNDS=1 PAGES=4 for a first look
+	@$(GO) run ./internal/testprograms/ensure chromium npm node
+	cd apps && $(GO) test -timeout 3h -count 1 -v ./screenshot/bench -args -bench.peers -bench.rounds $(ROUNDS) -bench.pages $(PAGES) -bench.times 3
+
 bench-watermark: ## measure what the invisible mark withstands and costs, on eight clips: hours; RECIPIENTS=1 for a first look
 	@$(GO) run ./internal/testprograms/ensure ffmpeg
 	cd apps && $(GO) test -timeout 24h -count 1 -v ./watermark/bench -args -bench.run -bench.recipients $(RECIPIENTS)
@@ -140,6 +144,8 @@ bench-watermark: ## measure what the invisible mark withstands and costs, on eig
 RECIPIENTS = 10
 SMALL    = 2000
 LARGE    = 20
+ROUNDS   = 5
+PAGES    = 20
 
 screenshots: programs ## take screenshots of the console in a real browser for docs/console
 	cd internal/browsertest && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console

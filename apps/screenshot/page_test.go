@@ -84,7 +84,7 @@ func TestAVisitorSignsUpShootsWatchesARetryAndRunsOutOfCredits(t *testing.T) {
 		v.signUp("ada@example.org").sees("No screenshots yet", "2 credits available", "ada@example.org")
 		s.works()
 		s.origin.setDown(true)
-		v.send("/shots", "url", s.origin.URL+"/page", "format", "png", "width", "320", "height", "200").sees("The screenshot is queued.", "/page")
+		v.send("/shots", "url", s.origin.URL+"/page", "format", "png", "width", "320", "height", "200").sees("The request is accepted.", "/page")
 		jobs, _, err := s.service.Jobs(s.Context(), service.Query{})
 		if err != nil || len(jobs) != 1 {
 			s.Fatalf("%v, %v", jobs, err)
@@ -101,7 +101,7 @@ func TestAVisitorSignsUpShootsWatchesARetryAndRunsOutOfCredits(t *testing.T) {
 		if v.status != 402 {
 			s.Errorf("%d", v.status)
 		}
-		v.sees("INSUFFICIENT_CREDITS", "1 credits are needed and 0 are available.")
+		v.sees("INSUFFICIENT_CREDITS", "1 credit is needed and 0 are available.")
 		v.open("/credits").sees("capture", "reserve", "grant", "Spent on retries")
 		s.sound()
 	}, "WELCOME_CREDITS", "2")

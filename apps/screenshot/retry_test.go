@@ -268,6 +268,26 @@ func TestThePausedSchedulerRetriesNothingAndResumesByItself(t *testing.T) {
 	})
 }
 
+func TestThePageSaysWhatHoldsAShot(t *testing.T) {
+	s := newScene(t)
+	if err := s.service.Pause(s.Context(), service.Caller{Name: "test"}, []string{service.FailedJobs}, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.works()
+	job := s.submit("/flaky/1/page")
+	v := s.visitorIs(firstEmail)
+	s.until("the page says that retries are paused", func() bool {
+		return strings.Contains(v.open("/shots/"+job.ID.String()).page, "An operator has paused retries.")
+	})
+	if err := s.service.Resume(s.Context(), service.Caller{Name: "test"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.ended(job.ID, service.Completed)
+	if v.open("/shots/" + job.ID.String()); strings.Contains(v.page, "paused") {
+		t.Error(v.page)
+	}
+}
+
 func TestWhileNoBrowserStartsShotsWaitAndSpendNothing(t *testing.T) {
 	guard, err := safehttp.New(safehttp.Config{AnyPort: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	if err != nil {

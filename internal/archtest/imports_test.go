@@ -103,6 +103,7 @@ var importRules = []importRule{
 	{"apps/screenshot/shot", "apps/internal/egress", "golang.org/x/net", "os database/sql log log/slog", "what a picture shows: values and their checks"},
 	{"apps/screenshot/stitch", "-", "", "os net net/http database/sql log log/slog", "works on pictures and calls nothing"},
 	{"apps/screenshot/browser", "internal/safehttp apps/internal/egress apps/screenshot/chromium apps/screenshot/code apps/screenshot/shot apps/screenshot/stitch", "github.com/chromedp/cdproto golang.org/x/image golang.org/x/sys", "database/sql", "takes pictures with browsers; the engine retries"},
+	{"apps/screenshot/bench", "", "", "", "a benchmark: all of it is tests"},
 	{"apps/screenshot/browser/hostiletest", "apps/screenshot/code apps/screenshot/shot", "", "database/sql", "pages for tests and the benchmark"},
 	{"apps/screenshot/credit", "apps/internal/database", "", "os net net/http database/sql log log/slog", "the ledger of credits: it knows nothing of pictures"},
 	{"apps/screenshot/stream", "failure apps/internal/stream apps/screenshot/service", "github.com/nats-io/nats.go", "os net/http database/sql log log/slog", "publishes events; the engine retries"},

@@ -152,8 +152,9 @@ func (t *tab) checkSize(width, height int) error {
 // captureClip lets the browser take the picture of a part of the page.
 func (t *tab) captureClip(ctx context.Context, part box, format page.CaptureScreenshotFormat) ([]byte, error) {
 	yes, quality := true, int64(t.options.Quality)
-	params := page.CaptureScreenshotParams{
-		Format: format, Clip: &page.Viewport{X: part.X, Y: part.Y, Width: part.Width, Height: part.Height, Scale: 1}, CaptureBeyondViewport: &yes,
+	params := page.CaptureScreenshotParams{Format: format}
+	if t.options.Selector != "" || t.options.FullPage { // otherwise the browser has drawn what is asked for already
+		params.Clip, params.CaptureBeyondViewport = &page.Viewport{X: part.X, Y: part.Y, Width: part.Width, Height: part.Height, Scale: 1}, &yes
 	}
 	if format != page.CaptureScreenshotFormatPng {
 		params.Quality = &quality

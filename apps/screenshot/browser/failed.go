@@ -42,7 +42,7 @@ func (t *tab) failed(ctx, limited context.Context, err error) error {
 		}
 		return t.navigationError(s.documentErr)
 	case ctx.Err() != nil: // the caller gave up: the job was cancelled, or the worker stops
-		t.slot.sick = true
+		t.slot.sick = !t.answers()
 		return ctx.Err()
 	case errors.Is(err, chromium.ErrLost):
 		t.slot.sick = true
@@ -60,21 +60,18 @@ func (t *tab) late() error {
 		return err
 	}
 	why := fmt.Errorf("%v have passed while %s", t.options.Timeout(), t.phase)
-	if t.session == nil || t.phase == phaseOpen {
-		t.slot.sick = true
+	answers := t.answers()
+	t.slot.sick = !answers
+	switch t.phase {
+	case phaseOpen:
 		return t.fail(code.BrowserError, why)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
-	defer cancel()
-	if t.phase == phaseNavigate { // no script of the page runs yet
-		if _, err := chromium.Call(ctx, t.slot.process.Browser, browser.GetVersion, cdp.Empty{}); err != nil {
-			t.slot.sick = true
+	case phaseNavigate: // no script of the page runs yet
+		if !answers {
 			return t.fail(code.BrowserError, why)
 		}
 		return t.fail(code.PageTimeout, why)
 	}
-	if _, err := evaluate[int](ctx, t, "1"); err != nil || t.phase == phaseCapture {
-		t.slot.sick = true
+	if !answers {
 		return t.fail(code.PageUnresponsive, why)
 	}
 	switch t.phase {
@@ -84,6 +81,22 @@ func (t *tab) late() error {
 		return t.fail(code.PageSelectorLate, why)
 	}
 	return t.fail(code.PageTimeout, why)
+}
+
+// answers reports whether the browser, or the page if it has scripts already, still does what it is asked. While a tab opens or a picture is taken it is not asked: what was begun
+// cannot be undone then.
+func (t *tab) answers() bool {
+	if t.session == nil || t.phase == phaseOpen || t.phase == phaseCapture {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	if t.phase == phaseNavigate {
+		_, err := chromium.Call(ctx, t.slot.process.Browser, browser.GetVersion, cdp.Empty{})
+		return err == nil
+	}
+	_, err := evaluate[int](ctx, t, "1")
+	return err == nil
 }
 
 // checkNetwork fails when the page needed more data than allowed: its picture would lack what was cut off.

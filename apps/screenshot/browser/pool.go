@@ -181,7 +181,7 @@ func (p *Pool) Take(ctx context.Context, o shot.Options) (*shot.Picture, error) 
 	p.count(func(st *Status) {
 		st.Busy--
 		st.Shots++
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // otherwise the caller gave up
 			st.Failed++
 		}
 	})

@@ -65,8 +65,11 @@ func (s *slot) start(ctx context.Context) error {
 	defer cancel()
 	began := time.Now()
 	process, err := chromium.Start(limited, s.pool.chromium())
+	if err != nil && ctx.Err() != nil {
+		return err // the caller gave up: that says nothing about the browser
+	}
 	if err != nil {
-		if limited.Err() != nil && ctx.Err() == nil {
+		if limited.Err() != nil {
 			err = fmt.Errorf("%w: %w", err, context.Cause(limited))
 		}
 		s.pool.cfg.Log.Error("browser did not start", "event", "browser_start_failed", "error", err)

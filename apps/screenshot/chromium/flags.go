@@ -37,7 +37,7 @@ func flags(cfg Config, folder string) []string {
 		"--disable-gpu", "--lang=en-US", "--disable-smooth-scrolling",
 
 		"--disable-features=" + strings.Join([]string{
-			"Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider", "InterestFeedContentSuggestions", "CertificateTransparencyComponentUpdater",
+			"SpareRendererForSitePerProcess", "Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider", "InterestFeedContentSuggestions", "CertificateTransparencyComponentUpdater",
 			"AutofillServerCommunication", "PrivacySandboxSettings4", "HttpsUpgrades", "HttpsFirstBalancedModeAutoEnable", "LocalNetworkAccessChecks", "PaintHolding", "WebBluetooth", "DirectSockets",
 		}, ","),
 		fmt.Sprintf("--js-flags=--max-old-space-size=%d", heap),

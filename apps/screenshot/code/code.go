@@ -147,7 +147,7 @@ var table = []row{
 	{PageCrashed, IO, "dependency", dependency, 502, "The page crashed in the browser.", "Retry once. If it crashes again, the page triggers a defect of Chromium: update it."},
 	{PageOutOfMemory, IllegalState, "dependency", user, 422, "The page needs more memory than allowed.", "Raise the memory limit of browsers if such pages are expected."},
 
-	{PictureBlank, IO, "dependency", dependency, 502, "The picture is blank.", "Open the page in a browser. If it is blank there too, set allow_blank; otherwise wait longer."},
+	{PictureBlank, IO, "dependency", dependency, 502, "The picture is blank.", "Open the page in a browser. If it is blank there too, set allowBlank; otherwise wait longer."},
 	{PictureCut, IO, "dependency", us, 502, "The picture does not show the whole page.", "Retry. If it stays so, compare the size in the detail with the page in a browser."},
 	{PictureTooLarge, IllegalArgument, "input", user, 422, "The picture would be larger than allowed.", "Use a smaller viewport or scale, a selector, or another format; or raise the pixel limit."},
 	{PictureStore, IO, "storage", us, 503, "The picture could not be stored.", "Check the folder or bucket of pictures: free space, permissions, credentials."},

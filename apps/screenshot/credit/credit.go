@@ -42,7 +42,11 @@ var ErrReserved = errors.New("credits are reserved already")
 type Insufficient struct{ Required, Available int64 }
 
 func (e *Insufficient) Error() string {
-	return fmt.Sprintf("%d credits are needed and %d are available", e.Required, e.Available)
+	needed := "1 credit is"
+	if e.Required != 1 {
+		needed = fmt.Sprintf("%d credits are", e.Required)
+	}
+	return fmt.Sprintf("%s needed and %d are available", needed, e.Available)
 }
 
 // A Balance is how many credits an organisation has.

@@ -96,7 +96,11 @@ func (s *Site) shot(v *visit) error {
 		Meaning string // of the code
 		NoRetry string // why Retry is disabled
 		Cost    string
+		Waits   string // what holds it
 	}{Job: job, Story: story, Entries: entries, NoRetry: job.Refusal}
+	if data.Waits, err = s.Service.Waits(ctx, &job); err != nil {
+		return err
+	}
 	switch {
 	case job.Refusal != "" || job.Status != service.Failed:
 	case balance.Available < job.Credits:

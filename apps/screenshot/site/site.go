@@ -26,7 +26,7 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"age": formatAge, "bytes": formatBytes, "count": formatCount, "lower": strings.ToLower, "stamp": stamp, "day": day, "seconds": formatSeconds,
+	"age": formatAge, "bytes": formatBytes, "count": formatCount, "lower": strings.ToLower, "stamp": stamp, "day": day, "second": second, "seconds": formatSeconds,
 }).ParseFS(files, "page/*.html"))
 
 // Config is what the pages need.
@@ -173,7 +173,7 @@ type view struct {
 
 // notices are the messages after a form. The address contains only their names, so that a link cannot put a text of its choice on the page.
 var notices = map[string]string{
-	"submitted": "The screenshot is queued.", "retried": "Job queued for manual retry.", "cancelled": "The screenshot is being cancelled.", "revoked": "The API key is revoked.", "password": "The password is changed. All other sessions have ended.",
+	"submitted": "The request is accepted.", "retried": "Job queued for manual retry.", "cancelled": "The screenshot is being cancelled.", "revoked": "The API key is revoked.", "password": "The password is changed. All other sessions have ended.",
 	"session": "The session has ended.", "role": "The member is changed.", "joined": "You are a member now.", "founded": "The organisation exists. Switch to it below.", "paused": "The retry scheduler is paused.", "resumed": "The retry scheduler is resumed.",
 	"processed": "Stuck screenshots were queued again.", "exists": "A picture of the same request answered. It cost nothing.", "out": "You are signed out.", "alert": "The alert is set.", "budget": "The budget is set.", "hook": "The webhook is added.", "unhooked": "The webhook is removed.",
 }
