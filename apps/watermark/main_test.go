@@ -41,11 +41,21 @@ type visitor struct {
 // launch starts the service with a worker.
 func launch(t *testing.T) *visitor {
 	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: launchWith(t, nil)}
+}
+
+// launchWith starts the service with a worker, behind a handler if there is one, and returns its address.
+func launchWith(t *testing.T, around func(http.Handler) http.Handler, change ...func(*settings)) string {
+	t.Helper()
 	set, err := readSettings(func(name string) string { return map[string]string{"DATA_DIR": t.TempDir()}[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
 	set.Tools.Preset = "ultrafast"
+	for _, c := range change {
+		c(&set)
+	}
 	a, err := open(t.Context(), set, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +67,11 @@ func launch(t *testing.T) *visitor {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()
-	server := httptest.NewServer(a)
+	var handler http.Handler = a
+	if around != nil {
+		handler = around(a)
+	}
+	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -69,8 +83,7 @@ func launch(t *testing.T) *visitor {
 			t.Error(err)
 		}
 	})
-	jar, _ := cookiejar.New(nil)
-	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: server.URL}
+	return server.URL
 }
 
 // read keeps the page of an answer, which must have a status.
@@ -116,13 +129,19 @@ func (v *visitor) post(path string, status int, fields url.Values) {
 // send posts a form with a file.
 func (v *visitor) send(path, file string, status int, fields map[string]string) {
 	v.Helper()
+	v.sendAs("file", path, file, status, fields)
+}
+
+// sendAs posts a form with a file in a field.
+func (v *visitor) sendAs(field, path, file string, status int, fields map[string]string) {
+	v.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	_ = form.WriteField("token", v.token())
 	for name, value := range fields {
 		_ = form.WriteField(name, value)
 	}
-	part, err := form.CreateFormFile("file", filepath.Base(file))
+	part, err := form.CreateFormFile(field, filepath.Base(file))
 	if err != nil {
 		v.Fatal(err)
 	}
