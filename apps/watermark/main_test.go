@@ -36,17 +36,42 @@ type visitor struct {
 	base string
 	page string // the last page
 	at   string // its path
+	app  *app
 }
 
 // launch starts the service with a worker.
-func launch(t *testing.T) *visitor {
+func launch(t *testing.T, change ...func(*settings)) *visitor {
 	t.Helper()
 	jar, _ := cookiejar.New(nil)
-	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: launchWith(t, nil)}
+	a, base := launchWith(t, nil, change...)
+	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: base, app: a}
 }
 
-// launchWith starts the service with a worker, behind a handler if there is one, and returns its address.
-func launchWith(t *testing.T, around func(http.Handler) http.Handler, change ...func(*settings)) string {
+// campaignFor signs up, uploads a video and publishes a campaign for a list of recipients. before is called before that.
+func (v *visitor) campaignFor(recipients string, before func()) {
+	v.Helper()
+	v.post("/sign-up", http.StatusOK, url.Values{"email": {"ada@example.org"}, "password": {"a long password"}})
+	v.get("/videos")
+	v.send("/videos", video(v.T), http.StatusOK, nil)
+	asset := v.find(`/campaigns/new\?video=([0-9a-zA-Z-]+)`)
+	before()
+	v.get("/videos")
+	v.post("/campaigns", http.StatusOK, url.Values{"name": {"Spring"}, "video": {asset}, "visible": {"on"}, "invisible": {"on"}})
+	page := "/campaigns/" + v.find(`action="/campaigns/([0-9a-zA-Z-]+)/publish"`)
+	v.post(page+"/recipients", http.StatusOK, url.Values{"recipients": {recipients}})
+	v.post(page+"/publish", http.StatusOK, url.Values{})
+}
+
+// findAll returns the first groups of all matches in the page.
+func (v *visitor) findAll(pattern string) (list []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(v.page, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// launchWith starts the service with a worker, behind a handler if there is one, and returns it with its address.
+func launchWith(t *testing.T, around func(http.Handler) http.Handler, change ...func(*settings)) (*app, string) {
 	t.Helper()
 	set, err := readSettings(func(name string) string { return map[string]string{"DATA_DIR": t.TempDir()}[name] })
 	if err != nil {
@@ -83,7 +108,7 @@ func launchWith(t *testing.T, around func(http.Handler) http.Handler, change ...
 			t.Error(err)
 		}
 	})
-	return server.URL
+	return a, server.URL
 }
 
 // read keeps the page of an answer, which must have a status.

@@ -37,7 +37,6 @@ cp %[2]s "$last"
 // A stage is the service in virtual time (testing/synctest), with a scripted FFmpeg and a browser without JavaScript that calls it without a network.
 type stage struct {
 	*visitor
-	app      *app
 	folder   string
 	end      func() // stops the engine
 	closers  []func()
@@ -59,11 +58,12 @@ func tell(t *testing.T, story func(s *stage)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.app, err = open(context.Background(), set, slog.New(slog.DiscardHandler)); err != nil {
+		a, err := open(context.Background(), set, slog.New(slog.DiscardHandler))
+		if err != nil {
 			t.Fatal(err)
 		}
 		jar, _ := cookiejar.New(nil)
-		s.visitor = &visitor{T: t, Client: &http.Client{Jar: jar, Transport: inProcess{s.app}}, base: "http://localhost"}
+		s.visitor = &visitor{T: t, Client: &http.Client{Jar: jar, Transport: inProcess{a}}, base: "http://localhost", app: a}
 		defer func() {
 			for _, c := range s.closers {
 				c()

@@ -99,7 +99,7 @@ func (s *Site) show(v *visit) error {
 }
 
 func (s *Site) showCampaign(v *visit, status int, c campaign.Campaign, page view) error {
-	data := campaignPage{Campaign: c, Base: cmp.Or(s.Public, scheme(v.r)+v.r.Host) + "/d/"}
+	data := campaignPage{Campaign: c, Base: s.base(v.r)}
 	var err error
 	if data.Tokens, err = s.Campaigns.Tokens(v.r.Context(), c); err != nil {
 		return err
@@ -118,6 +118,39 @@ func (s *Site) showCampaign(v *visit, status int, c campaign.Campaign, page view
 	page.Title, page.Nav, page.Data = c.Name, "campaigns", data
 	return s.render(v, status, "campaign.html", page)
 }
+
+// links answers with the recipients of a campaign and the addresses of their downloads.
+func (s *Site) links(v *visit) error {
+	c, err := s.Campaigns.Campaign(v.r.Context(), v.Organisation, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	tokens, err := s.Campaigns.Tokens(v.r.Context(), c)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	v.w.Header().Set("Content-Disposition", disposition("links.csv"))
+	v.w.Header().Set("Cache-Control", "private, no-store")
+	out := csv.NewWriter(v.w)
+	_ = out.Write([]string{"name", "e-mail", "state", "link"}) // Flush has the error
+	for _, t := range tokens {
+		_ = out.Write([]string{plainCell(t.Name), plainCell(t.Email), string(t.Status), s.base(v.r) + t.Secret})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// plainCell returns a text that a spreadsheet does not take for a formula.
+func plainCell(text string) string {
+	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+		return "'" + text
+	}
+	return text
+}
+
+// base returns the beginning of the addresses of downloads.
+func (s *Site) base(r *http.Request) string { return cmp.Or(s.Public, scheme(r)+r.Host) + "/d/" }
 
 // scheme returns the beginning of the addresses that a browser uses.
 func scheme(r *http.Request) string {

@@ -102,7 +102,8 @@ func (s *Site) Mount(mux *http.ServeMux) {
 		"GET /{$}": s.list, "GET /campaigns": s.list, "GET /campaigns/new": s.newPage, "POST /campaigns": s.create, "GET /campaigns/{id}": s.show,
 		"POST /campaigns/{id}/recipients": s.addRecipients, "POST /campaigns/{id}/publish": s.publish, "POST /campaigns/{id}/tokens/{token}/retry": s.retry,
 		"POST /campaigns/{id}/tokens/{token}/remove": s.removeRecipient, "POST /videos/sample": s.sample,
-		"GET /campaigns/{id}/events": s.events, "GET /campaigns/{id}/tokens/{token}/events": s.events,
+		"GET /campaigns/{id}/links.csv": s.links,
+		"GET /campaigns/{id}/events":    s.events, "GET /campaigns/{id}/tokens/{token}/events": s.events,
 		"GET /videos": s.videos, "GET /detect": s.startPage, "GET /detect/{id}": s.found, "GET /detect/{id}/evidence": s.evidence,
 		"GET /notices": s.notices, "POST /notices": s.setNotices, "POST /sign-out": s.signOut,
 	} {
