@@ -63,8 +63,8 @@ watermark: ## run Watermark, an application on Holdfast: a marked copy of a vide
 	@bin/watermark
 
 # STEPS are the parts of `make test`, and of `make soak`. Two run at the same time; the long ones begin first.
-STEPS    = 'packages: $(GO) test -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \
-	$(foreach module,$(filter-out .,$(MODULES)),'$(module): $(GO) test -C $(module) -timeout $(TIMEOUT) $(if $(filter $(module),$(UNCACHED)),-count 1) ./...') \
+STEPS    = 'packages: $(GO) test -vet=off -p 2 -timeout $(TIMEOUT) $(FIRST) $(PACKAGES)' \
+	$(foreach module,$(filter-out .,$(MODULES)),'$(module): $(GO) test -C $(module) -vet=off -timeout $(TIMEOUT) $(if $(filter $(module),$(UNCACHED)),-count 1) ./...') \
 	'race: $(MAKE) --no-print-directory race' \
 	'lint: $(MAKE) --no-print-directory lint' \
 	'cross: $(MAKE) --no-print-directory cross' \
@@ -84,6 +84,7 @@ soak: postgres programs compiler ## run the tests of `make test` with larger cou
 	@echo "make soak runs make test with these counts:"
 	@grep -rhoE 'soak\.Pick\("[^"]*", [0-9_]+, [0-9_]+\)' --include='*.go' . | sed -E 's/soak\.Pick\("([^"]*)", ([0-9_]+), ([0-9_]+)\)/  \1: \3 instead of \2/' | sort
 	@echo "  under the race detector: all tests of store/postgres instead of those in which goroutines meet"
+	@echo "  on a pool, a database and in a schema of the application: all chapters of the laws instead of a share"
 	@echo "  on PostgreSQL $(VERSIONS): all tests of store/postgres and store/anystore, with the counts of make test"
 	@TEST_SOAK=1 $(MAKE) --no-print-directory steps TIMEOUT=90m RACE='$(RACE) ./store/postgres/...' RACING= \
 		MORE="$(foreach version,$(VERSIONS),'PostgreSQL $(version): TEST_SOAK= $(GO) run ./internal/pgtest/with $(version) $(GO) test -timeout 90m ./store/postgres ./store/anystore')"

@@ -34,11 +34,16 @@ type Client struct {
 	cfg  Config
 }
 
-// Dial makes a client for a server, such as http://127.0.0.1:4747. It opens no connection. A bad address is ErrInvalid.
+// Dial makes a client for a server, such as http://127.0.0.1:4747. It opens no connection. A bad address is ErrInvalid. The error does not contain an address
+// with a password or a key.
 func Dial(address string, cfg Config) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, api.Invalid("the server address %.100q is not usable: give one such as http://127.0.0.1:4747, without a user name", address)
+		shown := ""
+		if !strings.ContainsAny(address, "@?") && !strings.HasPrefix(address, "hf_") {
+			shown = fmt.Sprintf(" %.100q", address)
+		}
+		return nil, api.Invalid("the server address%s is not usable: give one such as http://127.0.0.1:4747, without a user name", shown)
 	}
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
 	if cfg.HTTP == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast/internal/opstest"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/anystore"
 )
@@ -28,5 +29,5 @@ func TestOperatorOnSQLite(t *testing.T) {
 }
 
 func TestOperatorOnPostgreSQL(t *testing.T) {
-	opstest.Run(t, func(t *testing.T) store.Store { return open(t, pgtest.Database(t)) }, opstest.Near)
+	opstest.Run(t, func(t *testing.T) store.Store { return open(t, storefixture.Database(t)) }, opstest.Near)
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
 
 func TestALimitedPreviewCountsAllAndChecksTheNewest(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { previewNear(t, open(t, filepath.Join(t.TempDir(), "jobs.db"))) })
-	t.Run("PostgreSQL", func(t *testing.T) { previewNear(t, open(t, pgtest.Database(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { previewNear(t, open(t, storefixture.Database(t))) })
 }
 
 func previewNear(t *testing.T, db store.Store) {

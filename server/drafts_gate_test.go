@@ -67,3 +67,23 @@ func TestDraftsOfASettlementAreCheckedAndCompletedLikeOthersAndARefusedOneRefuse
 		t.Errorf("the job is %s (%v), want complete", job.State, err)
 	}
 }
+
+// Failed calls open the breaker of the dependency that a job names, so an owner could otherwise stop the jobs of the others.
+func TestAKeyBoundToAnOwnerCannotChooseADependency(t *testing.T) {
+	s := newGateScene(t)
+	s.keys["tenant"] = s.makeKey(apikey.Request{Name: "tenant", Scope: apikey.Operator, Owner: "acme"})
+	draft := `{"kind":"mail","dependency":"bank"}`
+	for _, way := range []struct{ path, body string }{
+		{"/v1/jobs", draft}, {"/v1/jobs/bulk", "[" + draft + "]"}, {"/v1/groups", `{"then":[{"on":"ready","draft":` + draft + `}]}`},
+	} {
+		if a := s.ask("tenant", "POST", way.path, way.body); a.status != http.StatusBadRequest || !strings.Contains(a.body, "cannot choose the dependency") {
+			t.Errorf("%s: %d %s", way.path, a.status, a.body)
+		}
+	}
+	if a := s.ask("tenant", "POST", "/v1/jobs", `{"kind":"mail"}`); a.status != http.StatusCreated {
+		t.Error(a.status, a.body)
+	}
+	if a := s.ask("operator", "POST", "/v1/jobs", draft); a.status != http.StatusCreated {
+		t.Error(a.status, a.body)
+	}
+}

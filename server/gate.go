@@ -221,7 +221,8 @@ func checkLocal(r *http.Request) error {
 func proxied(r *http.Request) string {
 	for name := range r.Header {
 		switch name {
-		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address":
+		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
+			"Client-Ip", "Forwarded-For", "X-Proxyuser-Ip", "Cdn-Loop":
 			return name
 		}
 		if strings.HasPrefix(name, "X-Forwarded") {

@@ -94,7 +94,8 @@ func TestAnOpenServerAdmitsNoCallerWhileKeysCannotBeRead(t *testing.T) {
 
 func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
-	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded", "Via", "X-Real-Ip", "x-real-ip", "True-Client-IP", "CF-Connecting-IP"}
+	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded", "Via", "X-Real-Ip", "x-real-ip", "True-Client-IP", "CF-Connecting-IP", "Client-IP", "Forwarded-For",
+		"X-ProxyUser-Ip", "CDN-Loop"}
 	for _, name := range proxies {
 		for _, path := range []string{"/v1/jobs", "/livez", "/docs"} {
 			a := s.ask("", "GET", path, "", name, "for=192.0.2.1")
@@ -108,6 +109,18 @@ func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 	for _, name := range proxies {
 		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
 			t.Errorf("with a key, through a proxy (%s): %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+func TestBehindATLSProxyBrowsersUseOnlyTLS(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		s := newGateScene(t, func(c *Config) { c.TrustProxy = trusted })
+		for proto, want := range map[string]bool{"https": trusted, "http": false, "": false} {
+			a := s.ask("viewer", "GET", "/v1/jobs", "", "X-Forwarded-Proto", proto)
+			if got := a.header.Get("Strict-Transport-Security") != ""; got != want {
+				t.Errorf("trusted %v, X-Forwarded-Proto %q: Strict-Transport-Security is there: %v, want %v", trusted, proto, got, want)
+			}
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) *reply {
 		header[name] = value[:1:1]
 	}
 	header["X-Request-Id"] = []string{a.id}
-	if r.TLS != nil {
+	if r.TLS != nil || s.cfg.TrustProxy && r.Header.Get("X-Forwarded-Proto") == "https" {
 		header["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
 	setDeadlines(a, r, false)

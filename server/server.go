@@ -44,8 +44,9 @@ type Config struct {
 	// IgnoreKeys, with Open, admits callers without a key even if there are keys.
 	IgnoreKeys bool
 
-	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-For: its last entry is the client's address, for limits by address.
-	// Without such a proxy it must be false, because clients can set the header themselves.
+	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-For and X-Forwarded-Proto. The last entry of the first is the client's
+	// address, for limits by address; if the second is https, responses have Strict-Transport-Security. Without such a proxy it must be false, because clients can
+	// set the headers themselves.
 	TrustProxy bool
 	Limits     Limits       // defaults when zero
 	Log        *slog.Logger // slog.Default when nil

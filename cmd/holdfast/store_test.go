@@ -69,6 +69,17 @@ func TestNoCommandPrintsThePasswordOfAnAddress(t *testing.T) {
 	}
 }
 
+func TestNoPasswordOfAServerIsPrinted(t *testing.T) {
+	for _, address := range []string{"http://ada:SECRETPW@127.0.0.1:1", "http//ada:SECRETPW@127.0.0.1", "hf_57a88aad6b60_SECRETPW"} {
+		t.Setenv("HOLDFAST_SERVER", address)
+		for _, line := range []string{"config", "config --json", "jobs", "jobs --json --server '" + address + "'"} {
+			if _, out, stderr := command(t, splitArgs(line)...); strings.Contains(out+stderr, "SECRETPW") {
+				t.Errorf("%s with %s: %s", line, address, out+stderr)
+			}
+		}
+	}
+}
+
 func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // file permissions are inherited there

@@ -51,9 +51,16 @@ func narrowDraft(d *holdfast.Draft, owner string) error {
 	if !d.ID.IsZero() {
 		return ErrChosenID
 	}
+	if d.Dependency != "" {
+		return errChosenDependency
+	}
 	d.Owner = owner
 	return nil
 }
+
+// errChosenDependency refuses a dependency that a caller bound to an owner has chosen: failures of the owner's jobs could open a breaker that holds the jobs of
+// other owners.
+var errChosenDependency = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a key that is bound to an owner cannot choose the dependency of a job: leave it out, and the kind defines it"}
 
 // ErrChosenID refuses an id that a caller bound to an owner has chosen: an answer that the id is taken would reveal a job of another owner.
 var ErrChosenID = &holdfast.Error{Err: holdfast.ErrInvalid, Message: "a key that is bound to an owner cannot choose ids: leave the id out, and use an idempotency key to repeat a request safely"}

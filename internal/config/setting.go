@@ -32,7 +32,7 @@ type Setting struct {
 	Also    []Alias
 	Choices []string // the only allowed values
 	Secret  bool     // never printed; no flag, because other users can see the flags of a process. The variable with _FILE appended names a file that contains it
-	Shown   bool     // a secret that is printed without its secret parts, and has a flag
+	Shown   bool     // an address that is printed without its secret parts, and has a flag
 	About   string   // the description for the flag and the reference
 	Chapter string   // of the reference
 }
@@ -60,7 +60,7 @@ const (
 var Settings = []Setting{
 	{Name: "store", Form: Text, Also: []Alias{{Env: "DATABASE_URL"}}, Secret: true, Shown: true, Chapter: Where,
 		About: "The store: a file (jobs.db) or a PostgreSQL URL (postgres://user@host/database). Default: jobs.db in the state directory set by systemd, otherwise in the user's data directory."},
-	{Name: "server", Form: Text, Chapter: Where, About: "URL of a Holdfast server to use instead of a store, such as http://127.0.0.1:4747. Not for the command serve."},
+	{Name: "server", Form: Text, Shown: true, Chapter: Where, About: "URL of a Holdfast server to use instead of a store, such as http://127.0.0.1:4747. Not for the command serve."},
 	{Name: "key", Form: Text, Secret: true, Chapter: Where, About: "API key for the server. The flag --key-file names a file that contains it. Not for the command serve."},
 
 	{Name: "listen", Form: Text, Default: "127.0.0.1:4747", Chapter: Serving, About: "Address on which the server listens. An address that other machines can reach requires API keys."},

@@ -54,9 +54,9 @@ func Redacted(address string) string {
 	return strings.Join(parts, ",")
 }
 
-// mayBeSecret matches keywords with values (host=db password=x), a scheme without slashes (postgres:user:password@host) and a user with a password. A single letter
-// before a colon is a Windows drive.
-var mayBeSecret = regexp.MustCompile(`(?i)(^|\s)[a-z_]+\s*=|^\w{2,}:.*@|^postgres(ql)?:|pass(word|wd)?\s*=`)
+// mayBeSecret matches keywords with values (host=db password=x), a scheme without slashes (postgres:user:password@host), a user with a password, also after two
+// slashes (postgres//user:password@host), and an API key. A single letter before a colon and a path is a Windows drive.
+var mayBeSecret = regexp.MustCompile(`(?i)(^|\s)[a-z_]+\s*=|^\w{2,}:.*@|^\w:[^/\\]*@|//[^/\\:@]+:.*@|^postgres(ql)?:|pass(word|wd)?\s*=|^hf_`)
 
 func redactedURL(address string) string {
 	u, err := url.Parse(address)

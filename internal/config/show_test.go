@@ -13,6 +13,7 @@ func TestNoFormOfAnAddressShowsAPassword(t *testing.T) {
 		"host=db password=SECRETPW", "password=SECRETPW", "dbname=jobs password = 'SECRETPW'", "Host=db Password=SECRETPW",
 		"postgres:ada:SECRETPW@db", "postgres:/ada:SECRETPW@db", "postgresql:SECRETPW", "ada:SECRETPW@db/jobs", "postgres://ada:SECRETPW%@db",
 		"nats://SECRETPW@a:4222", "nats://ada:SECRETPW@a:4222,nats://ada:SECRETPW@b:4222", "nats://a:4222,ada:SECRETPW@b", "http://gateway/?access_token=SECRETPW",
+		"postgres//ada:SECRETPW@db/jobs", "//ada:SECRETPW@db/jobs", "a:SECRETPW@db/jobs", "http//ada:SECRETPW@gateway", "http://ada:SECRETPW@gateway:4747", "hf_57a88aad6b60_SECRETPW",
 	} {
 		if shown := config.Redacted(address); strings.Contains(shown, "SECRETPW") {
 			t.Errorf("%s is shown as %s", address, shown)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -28,9 +29,10 @@ const patience = 2 * time.Minute
 // shared is the one server of this test process. It starts with the first Database.
 var shared struct {
 	sync.Mutex
-	base   string // the URL of a database from which others are created
-	server *Server
-	err    error
+	base      string // the URL of a database from which others are created
+	server    *Server
+	templates []string // databases that templates made on a server of the runner
+	err       error
 }
 
 // Main runs the tests of a package and then stops the server, if any test asked for one:
@@ -52,28 +54,38 @@ func Main(m *testing.M, after ...func()) {
 func stopShared() error {
 	shared.Lock()
 	defer shared.Unlock()
-	server := shared.server
-	shared.server, shared.base = nil, ""
-	if server == nil {
-		return nil
+	server, base, templates := shared.server, shared.base, shared.templates
+	shared.server, shared.base, shared.templates = nil, "", nil
+	if server != nil {
+		return server.Close()
 	}
-	return server.Close()
+	var all []error
+	for _, name := range templates {
+		all = append(all, drop(base, name))
+	}
+	return errors.Join(all...)
 }
 
 // Database answers the URL of a database that is empty and this test's alone. It is dropped when the test ends, and
 // connections left open then are cut. Inside a testing/synctest bubble call it before the bubble begins.
 func Database(t testing.TB) string {
 	t.Helper()
+	return database(t, "TEMPLATE template0 ENCODING 'UTF8'")
+}
+
+// database makes a database with these options of CREATE DATABASE for one test.
+func database(t testing.TB, options string) string {
+	t.Helper()
 	base, err := sharedBase()
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := "holdfast_" + random()
-	if err := run(base, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+	if err := run(base, "CREATE DATABASE "+name+" "+options); err != nil {
 		t.Fatalf("pgtest: no database for this test: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := run(base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		if err := drop(base, name); err != nil {
 			t.Logf("pgtest: database %s is left behind: %v", name, err)
 		}
 	})
@@ -83,6 +95,8 @@ func Database(t testing.TB) string {
 	}
 	return made
 }
+
+func drop(base, name string) error { return run(base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") }
 
 // sharedBase starts the shared server once. A failure is remembered, so that a hundred tests do not wait for it a
 // hundred times.

@@ -102,3 +102,16 @@ func TestTheNewestPackageIsPreferred(t *testing.T) {
 		t.Fatal("9 is taken for newer than 17")
 	}
 }
+
+func TestATemplatePreparesOnceAndEveryTestGetsACopyOfItsOwn(t *testing.T) {
+	prepared := 0
+	m := Template{Prepare: func(url string) error {
+		prepared++
+		return run(url, "CREATE TABLE given (n int)")
+	}}
+	one, two := m.Database(t), m.Database(t)
+	ask(t, one, "INSERT INTO given VALUES (1)")
+	if n := ask(t, two, "SELECT count(*)::text FROM given"); n != "0" || prepared != 1 {
+		t.Fatalf("the second copy has %s rows, and the template was prepared %d times", n, prepared)
+	}
+}

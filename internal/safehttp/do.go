@@ -25,13 +25,18 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 	if err := g.check(request.URL); err != nil {
 		return nil, err
 	}
+	called := request.URL
 	client := http.Client{
 		Transport: g.transport, Timeout: g.cfg.Timeout,
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if len(via) > min(redirects, g.cfg.Redirects) {
 				return http.ErrUseLastResponse
 			}
-			return g.checkRedirect(next, via)
+			if err := g.checkRedirect(next, via); err != nil {
+				return err
+			}
+			called = next.URL
+			return nil
 		},
 	}
 	answer, err := client.Do(request)
@@ -39,11 +44,26 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 		if answer != nil { // a redirect was refused
 			_ = answer.Body.Close()
 		}
-		return nil, withoutURL(err)
+		if err = withoutURL(err); called != request.URL {
+			err = &RedirectedError{URL: called, Err: err}
+		}
+		return nil, err
 	}
 	g.limitBody(answer)
 	return answer, nil
 }
+
+// A RedirectedError is the error of a request that was redirected: the address that did not answer is not the one that the caller named.
+type RedirectedError struct {
+	URL *url.URL // the address of the last call
+	Err error
+}
+
+// Error returns the text of Err, without the address.
+func (e *RedirectedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *RedirectedError) Unwrap() error { return e.Err }
 
 // withoutURL removes the URL from an error, because its query may be a secret.
 func withoutURL(err error) error {

@@ -31,15 +31,30 @@ CREATE TABLE fixed_clock (at timestamptz NOT NULL);
 INSERT INTO fixed_clock VALUES ('2031-05-17 09:00:00+00');
 CREATE OR REPLACE FUNCTION holdfast_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM fixed_clock'`
 
-// Postgres makes a store in a database for this test.
-func Postgres(t testing.TB) *storetest.Subject { return PostgresAt(t, pgtest.Database(t)) }
+// tables is a database with the tables of an empty store.
+var tables = pgtest.Template{Prepare: func(url string) error {
+	s, err := postgres.Open(context.Background(), postgres.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
 
-// PostgresAt makes a store in an empty database.
+// Database returns the URL of a database for this test that has the tables of an empty store.
+func Database(t testing.TB) string {
+	t.Helper()
+	return tables.Database(t)
+}
+
+// Postgres makes a store in a database for this test.
+func Postgres(t testing.TB) *storetest.Subject { return PostgresAt(t, Database(t)) }
+
+// PostgresAt makes a store in a database without jobs.
 func PostgresAt(t testing.TB, url string) *storetest.Subject {
 	return PostgresWith(t, url, postgres.Config{URL: url})
 }
 
-// PostgresWith makes a store with a configuration in an empty database, which url names.
+// PostgresWith makes a store with a configuration in a database without jobs, which url names.
 func PostgresWith(t testing.TB, url string, cfg postgres.Config) *storetest.Subject {
 	d := &database{TB: t, cfg: cfg}
 	db := d.open()

@@ -2,6 +2,9 @@ package httpjob_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +59,32 @@ func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
 	d.Dependency = "bank.example"
 	if job := p.runDraft(p.store, d); job.State != holdfast.Complete {
 		t.Errorf("a job of the other host is %s: %+v", job.State, job.LastFailure)
+	}
+}
+
+// A person who enqueues chooses the address, and many hosts have a page that redirects wherever its query says.
+func TestAHostIsNotBlamedForTheTargetOfItsRedirect(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"that answers with an error": status(502), "that breaks the connection": resets} {
+		t.Run(name, func(t *testing.T) {
+			down := newReceiver(t, slices.Repeat([]http.HandlerFunc{answer}, 12)...)
+			front := newReceiver(t, slices.Repeat([]http.HandlerFunc{status(http.StatusFound, "Location", down.URL)}, 12)...)
+			host, target := front.Listener.Addr().String(), down.Listener.Addr().String()
+			p := buildIn(t, nil, engine.Config{Slots: 1, Dependencies: map[string]engine.Dependency{host: {}, target: {}}})
+			var drafts []holdfast.Draft
+			for range 12 {
+				d, err := httpjob.Draft(httpjob.Request{URL: front.URL, Redirects: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.MaxAttempts = 1
+				drafts = append(drafts, d)
+			}
+			p.runAll(p.gate, drafts...)
+			p.waitUntil("the breaker of the host that failed", func() bool { return p.readBreaker(target).Opens > 0 })
+			if c := p.readBreaker(host); c.Opens > 0 || strings.Contains(c.Recent, "x") {
+				t.Errorf("the failed calls counted for the host that redirected: %+v", c)
+			}
+		})
 	}
 }
 

@@ -95,18 +95,19 @@ func (c *caller) work(ctx context.Context, job *engine.Raw) error {
 	// The dependency is derived from the address that is called, not from the job: its address may have been edited.
 	host := c.cfg.Dependencies.of(target)
 	job.SetDependency(host)
-	answer, err := c.call(ctx, job, r, target, s)
+	answer, called, err := c.call(ctx, job, r, target, s)
 	if err != nil {
-		err = failure.On(err, host)
+		// After a redirect, the host that failed is another one. The host that redirected did its work, and must not be blamed: a caller could otherwise open
+		// its breaker with any of its pages that redirects to an address of the caller's choice.
+		return failure.On(err, c.cfg.Dependencies.of(called))
 	}
-	if err == nil {
-		job.Result(answer)
-	}
-	return err
+	job.Result(answer)
+	return nil
 }
 
-// call makes the request and returns the response, or an error that classifies why there is none or why its status is not expected.
-func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *url.URL, s *secrets) (*Response, error) {
+// call makes the request and returns the response, or an error that classifies why there is none or why its status is not expected. called is the address of
+// the last call: the target of the last redirect that was followed.
+func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *url.URL, s *secrets) (kept *Response, called *url.URL, err error) {
 	timeout := c.cfg.Timeout
 	if r.Timeout > 0 {
 		timeout = time.Duration(r.Timeout)
@@ -116,22 +117,27 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 	tooShort := timeout < c.cfg.Timeout/shortTimeoutShare // then a timeout says nothing about the host
 	request, err := r.build(bounded, &job.Lease, target, s)
 	if err != nil {
-		return nil, err
+		return nil, target, err
 	}
 	answer, err := c.guard.Do(request, r.Redirects)
 	if err != nil {
-		return nil, noAnswer(err, s, tooShort)
+		redirected := (*safehttp.RedirectedError)(nil)
+		if errors.As(err, &redirected) {
+			target = redirected.URL
+		}
+		return nil, target, noAnswer(err, s, tooShort)
 	}
+	called = answer.Request.URL
 	defer func() { _ = answer.Body.Close() }()
 	text, more, err := readBody(answer.Body, r.responseLimit(), s)
 	if !r.expects(answer.StatusCode) {
 		// The status counts even if the body could not be read to its end.
-		return nil, failure.With(unexpectedStatus(answer), "answer", strings.ToValidUTF8(text[:min(len(text), 1<<10)], "\uFFFD"))
+		return nil, called, failure.With(unexpectedStatus(answer), "answer", strings.ToValidUTF8(text[:min(len(text), 1<<10)], "\uFFFD"))
 	}
 	if err != nil {
-		return nil, noAnswer(err, s, tooShort)
+		return nil, called, noAnswer(err, s, tooShort)
 	}
-	return r.keep(answer, text, more, s), nil
+	return r.keep(answer, text, more, s), called, nil
 }
 
 // build creates the HTTP request, with secrets in place of their references.

@@ -109,8 +109,9 @@ var (
 	// keywords matches a libpq connection string of keyword=value pairs. A file with such a name is given as
 	// sqlite:NAME.
 	keywords = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|password|passfile|dbname|database|service|sslmode|sslpassword|application_name)\s*=`)
-	// credentials matches user:password@host. A single letter before the colon is a drive on Windows.
-	credentials = regexp.MustCompile(`^[^/\\:]{2,}:.*@`)
+	// credentials matches user:password@host, also after two slashes. A single letter before a colon and a path is a drive on
+	// Windows.
+	credentials = regexp.MustCompile(`^[^/\\:]{2,}:.*@|^[^/\\:]:[^/\\]*@|//[^/\\:@]+:.*@`)
 )
 
 // fileOf returns the address of an SQLite file without its scheme.

@@ -41,6 +41,7 @@ func TestAnAddressThatMayHoldAPasswordIsNeverTakenForAFile(t *testing.T) {
 		"host=db password=SECRETPW", "password=SECRETPW host=db", "dbname=jobs  password = SECRETPW", "PASSWORD=SECRETPW", "user=ada\tpassword='SECRETPW'",
 		"postgres:ada:SECRETPW@db", "postgres:/ada:SECRETPW@db/jobs", "postgresql:ada:SECRETPW@db", "POSTGRES:ada:SECRETPW@db", "ada:SECRETPW@db/jobs", "ada:SECRETPW@tcp(db:3306)/jobs",
 		"postgres://ada:SECRETPW@db:port/jobs", "postgres://ada:SECRET%PW@db/jobs", "postgres ://ada:SECRETPW@db",
+		"postgres//ada:SECRETPW@db/jobs", "//ada:SECRETPW@db/jobs", "a:SECRETPW@db/jobs",
 	} {
 		s, err := anystore.Open(context.Background(), address)
 		if s != nil || !errors.Is(err, holdfast.ErrInvalid) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
@@ -33,7 +33,7 @@ func TestAJobCostsNoMoreThanItsBudget(t *testing.T) {
 
 // openMeter is a database of its own without autovacuum, so that the log has only what the store writes.
 func openMeter(t testing.TB) storetest.Meter {
-	w := newWorldAt(t, pgtest.Database(t))
+	w := newWorldAt(t, storefixture.Database(t))
 	w.ok(w.store.Close())
 	w.exec(`DO $$ DECLARE name text; BEGIN
 		FOR name IN SELECT tablename FROM pg_tables WHERE tablename LIKE 'holdfast\_%' LOOP EXECUTE 'ALTER TABLE ' || name || ' SET (autovacuum_enabled = off)'; END LOOP;

@@ -31,7 +31,7 @@ const poolSize = 5
 func pooledHarness(t *testing.T) storetest.Harness {
 	var pooler *pgtest.Pooler
 	return storetest.Harness{Open: func(each testing.TB) *storetest.Subject {
-		direct := pgtest.Database(each)
+		direct := storefixture.Database(each)
 		if pooler == nil {
 			pooler = pgtest.Pooled(t, direct, poolSize)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/postgres"
@@ -38,11 +39,16 @@ func newPool(t testing.TB, url string, change ...func(*pgxpool.Config)) *pgxpool
 	return pool
 }
 
+// One function writes the schema into all statements (see qualify), so a share of the chapters stands for all.
 func TestTheStoreKeepsTheLawsOnAPoolAndInASchemaOfTheApplication(t *testing.T) {
+	share := []string{"enqueue", "keys", "claim", "settle", "reclaim", "complete", "group", "change", "redrive", "keep", "inspect"}
+	if soak.Deep() {
+		share = nil
+	}
 	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject {
 		url := pgtest.Database(t)
 		return storefixture.PostgresWith(t, url, postgres.Config{Pool: newPool(t, url), Schema: "work_1"})
-	}})
+	}}, share...)
 }
 
 // schemas lists the schemas in which tables of a store are.

@@ -47,7 +47,7 @@ func TestTheStoreKeepsTheLawsOnADatabaseOfTheApplication(t *testing.T) {
 		share = nil
 	}
 	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject {
-		url := pgtest.Database(t)
+		url := storefixture.Database(t)
 		return storefixture.PostgresWith(t, url, postgres.Config{DB: newDB(t, url, 4)})
 	}}, share...)
 }
@@ -55,7 +55,7 @@ func TestTheStoreKeepsTheLawsOnADatabaseOfTheApplication(t *testing.T) {
 // One connection is enough, also for what a call does while the connection is in use: nothing in the store waits for a second one.
 func TestTheStoreDoesWhatTheModelDoesOnADatabaseWithOneConnection(t *testing.T) {
 	storetest.Check(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject {
-		url := pgtest.Database(t)
+		url := storefixture.Database(t)
 		subject := storefixture.PostgresWith(t, url, postgres.Config{DB: newDB(t, url, 1)})
 		callers := newDB(t, url, 4) // the model holds transactions open while it uses the store
 		subject.Begin = func() (any, func(bool) error) {

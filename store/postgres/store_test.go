@@ -36,7 +36,7 @@ type world struct {
 	conn  *pgx.Conn
 }
 
-func newWorld(t testing.TB) *world { return newWorldAt(t, pgtest.Database(t)) }
+func newWorld(t testing.TB) *world { return newWorldAt(t, storefixture.Database(t)) }
 
 // newWorldAt gives a test ten minutes: the largest takes seconds on a machine that does nothing else.
 func newWorldAt(t testing.TB, url string) *world {
@@ -169,7 +169,7 @@ func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
 	for _, mode := range []string{"simple_protocol", "exec", "cache_describe"} {
 		t.Run(mode, func(t *testing.T) {
 			storetest.Check(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject {
-				base := pgtest.Database(t)
+				base := storefixture.Database(t)
 				separator := "?"
 				if strings.Contains(base, "?") {
 					separator = "&"

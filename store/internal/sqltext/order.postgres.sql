@@ -29,34 +29,35 @@ UPDATE holdfast_order SET live = true, seq = DEFAULT WHERE job = ANY ($1::uuid[]
 -- name: order_advance
 -- Starts the first job of each line of these jobs if it waits, and removes jobs from the lines that have ended before it. A line that another transaction is
 -- changing is left out; AdvanceGroups looks at it later. A job that is due, or that never had a due time of its own, becomes claimable; another waits for its time.
+-- No two of these lists are joined with each other: the planner expects few rows in each and would compare all with all.
 WITH line AS MATERIALIZED (
     SELECT o.owner, o.key FROM (SELECT DISTINCT o.owner, o.key FROM holdfast_order o WHERE o.job = ANY ($1::uuid[])) AS o WHERE pg_try_advisory_xact_lock({order lock})
 ), head AS MATERIALIZED (
-    SELECT h.job, h.owner, h.key, h.seq FROM line l CROSS JOIN LATERAL (
-        SELECT o.job, o.owner, o.key, o.seq FROM holdfast_order o JOIN holdfast_job j ON j.id = o.job LEFT JOIN holdfast_finished f ON f.job = o.job
+    SELECT l.owner, l.key, h.job, coalesce(h.seq, 9223372036854775807) AS seq FROM line l LEFT JOIN LATERAL (
+        SELECT o.job, o.seq FROM holdfast_order o JOIN holdfast_job j ON j.id = o.job LEFT JOIN holdfast_finished f ON f.job = o.job
          WHERE o.live AND o.owner = l.owner AND o.key = l.key AND (f.job IS NULL OR o.hold AND f.state = 'failed' AND f.discarded_at IS NULL)
-         ORDER BY o.owner, o.key, o.seq LIMIT 1) AS h
+         ORDER BY o.owner, o.key, o.seq LIMIT 1) AS h ON true
 ), ended AS (
-    UPDATE holdfast_order o SET live = false, held = false FROM line l LEFT JOIN head h ON h.owner = l.owner AND h.key = l.key
-     WHERE o.live AND o.owner = l.owner AND o.key = l.key AND o.seq < coalesce(h.seq, 9223372036854775807)
+    UPDATE holdfast_order o SET live = false, held = false FROM head h WHERE o.live AND o.owner = h.owner AND o.key = h.key AND o.seq < h.seq
 ), waiting AS MATERIALIZED (
     SELECT w.ctid AS place, w.due_at - interval '8766000 hours' AS due_at, w.job FROM head h JOIN holdfast_later w ON w.job = h.job
      WHERE w.hold IS NOT DISTINCT FROM '' FOR UPDATE OF w SKIP LOCKED
 ), free AS MATERIALIZED (
-    SELECT w.place, w.job, w.due_at, j.lane, j.priority, j.queue, j.created_at, w.due_at <= c.now OR w.due_at = j.created_at AS due
+    SELECT w.place, w.due_at <= c.now OR w.due_at = j.created_at AS due
       FROM (SELECT holdfast_now() AS now OFFSET 0) AS c CROSS JOIN waiting w JOIN holdfast_job j ON j.id = w.job
 ), gone AS (
-    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE due)) RETURNING job, token, failures, crashes, releases, generation
+    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE due))
+    RETURNING job, due_at - interval '8766000 hours' AS due_at, token, failures, crashes, releases, generation
 ), rest AS (
     UPDATE holdfast_later SET due_at = due_at - interval '8766000 hours', hold = NULL WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE NOT due))
 ), start AS (
     INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, releases, generation, due_at)
-    SELECT CASE WHEN g.failures > 0 THEN -f.lane ELSE f.lane END, f.priority, g.job, g.token, g.failures, g.crashes, g.releases, g.generation,
-           CASE WHEN f.due_at <> f.created_at THEN f.due_at END
-      FROM gone g JOIN free f ON f.job = g.job
+    SELECT CASE WHEN g.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, g.job, g.token, g.failures, g.crashes, g.releases, g.generation,
+           CASE WHEN g.due_at <> j.created_at THEN g.due_at END
+      FROM gone g JOIN holdfast_job j ON j.id = g.job
     RETURNING job, lane, priority
 )
-SELECT f.queue, s.lane, s.priority, f.job::text FROM free f JOIN start s ON s.job = f.job
+SELECT j.queue, s.lane, s.priority, s.job::text FROM start s JOIN holdfast_job j ON j.id = s.job
 
 -- name: order_find_stuck
 -- Of the lines after a position, up to a number: those whose first job waits, or has ended without holding the line, or is gone; and the last one.
