@@ -60,7 +60,7 @@ var settingTable = append([]setting.Setting[settings]{
 	{Name: "ADDR", Default: "127.0.0.1:4770", Meaning: "The address of the page and the API.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
 	{Name: "BUCKET", Meaning: "Where pictures are stored: a folder, or s3://bucket/prefix. Default: pictures in DATA_DIR.", Set: setting.Text(func(s *settings) *string { return &s.Bucket })},
-	{Name: "PUBLIC_URL", Meaning: "The address of the service in links to pictures, such as https://shots.example.com. Default: links are relative.", Set: setPublic},
+	{Name: "PUBLIC_URL", Meaning: "The address of the service in links to pictures, such as https://shots.example.com. Default: links are relative.", Set: setting.Site(func(s *settings) *string { return &s.Public }, "https://shots.example.com")},
 
 	{Name: "CHROMIUM", Meaning: "The path of Chromium or Chrome. Default: the one in the PATH.", Set: setting.Text(func(s *settings) *string { return &s.Chromium })},
 	{Name: "BROWSERS", Default: "2", Meaning: "Browsers of a process, and so pictures at the same time. Each needs up to 1 GiB.", Set: setting.Number(func(s *settings) *int { return &s.Browsers }, 1, 64)},
@@ -138,14 +138,6 @@ func (s *settings) retries() (service.Retries, error) {
 		return nil, fmt.Errorf("RETRY_POLICIES=%s is not valid: %w", s.Policies, err)
 	}
 	return r, nil
-}
-
-func setPublic(s *settings, text string) error {
-	if !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") {
-		return errors.New("use an address such as https://shots.example.com")
-	}
-	s.Public = strings.TrimSuffix(text, "/")
-	return nil
 }
 
 func setNetworks(s *settings, text string) error {

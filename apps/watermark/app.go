@@ -77,6 +77,7 @@ func open(ctx context.Context, set settings, log *slog.Logger) (_ *app, err erro
 	}
 	a.campaigns, err = campaign.New(ctx, campaign.Config{
 		Jobs: a.jobs, Operator: a.operator, DB: a.db, Folder: set.Data, Tools: set.Tools, Secret: secret, Log: log, Notices: notices,
+		Upload: int64(set.Upload) << 20, Public: set.Public,
 	})
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
 	a.closers = append(a.closers, a.db.Close)
-	a.operator = ops.New(a.jobs, ops.Config{Taxonomy: code.Taxonomy()})
+	a.operator = ops.New(a.jobs, ops.Config{Taxonomy: code.Taxonomy(), Retention: campaign.Retention()})
 	return nil
 }
 
@@ -164,7 +165,7 @@ func (a *app) openSite(hooks *notice.Hooks) {
 	})
 	pages := site.New(site.Config{
 		Campaigns: a.campaigns, Accounts: a.accounts, Log: a.log, SignUp: !a.set.SignUpOff, Folder: a.set.Data, Upload: int64(a.set.Upload) << 20,
-		KeptMail: a.set.Mail.Address == "", HookSecret: hooks.SecretOf,
+		KeptMail: a.set.Mail.Address == "", HookSecret: hooks.SecretOf, Public: a.set.Public,
 	})
 	pages.Mount(mux)
 	outer := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: site.NoMetrics{}, Refused: pages.Refused}
@@ -199,6 +200,7 @@ func (a *app) engine() (*engine.Engine, error) {
 		Queues: []string{campaign.Queue, campaign.QueueFind, campaign.QueueNotice}, Slots: a.set.Workers + 1 + noticeSlots,
 		QueueSlots: map[string]int{campaign.Queue: a.set.Workers, campaign.QueueFind: 1, campaign.QueueNotice: noticeSlots},
 		Prefetch:   -1, Lease: a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
+		Retention: campaign.Retention(), RetentionWarning: -1, Duties: a.campaigns.Duties(),
 	})
 	if err != nil {
 		return nil, err

@@ -36,16 +36,51 @@ type visitor struct {
 	base string
 	page string // the last page
 	at   string // its path
+	app  *app
 }
 
 // launch starts the service with a worker.
-func launch(t *testing.T) *visitor {
+func launch(t *testing.T, change ...func(*settings)) *visitor {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	a, base := launchWith(t, nil, change...)
+	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: base, app: a}
+}
+
+// campaignFor signs up, uploads a video and publishes a campaign for a list of recipients. before is called before that.
+func (v *visitor) campaignFor(recipients string, before func()) {
+	v.Helper()
+	v.post("/sign-up", http.StatusOK, url.Values{"email": {"ada@example.org"}, "password": {"a long password"}})
+	v.get("/videos")
+	v.send("/videos", video(v.T), http.StatusOK, nil)
+	asset := v.find(`/campaigns/new\?video=([0-9a-zA-Z-]+)`)
+	before()
+	v.get("/videos")
+	v.post("/campaigns", http.StatusOK, url.Values{"name": {"Spring"}, "video": {asset}, "visible": {"on"}, "invisible": {"on"}})
+	page := "/campaigns/" + v.find(`action="/campaigns/([0-9a-zA-Z-]+)/publish"`)
+	v.post(page+"/recipients", http.StatusOK, url.Values{"recipients": {recipients}})
+	v.post(page+"/publish", http.StatusOK, url.Values{})
+}
+
+// findAll returns the first groups of all matches in the page.
+func (v *visitor) findAll(pattern string) (list []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(v.page, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// launchWith starts the service with a worker, behind a handler if there is one, and returns it with its address.
+func launchWith(t *testing.T, around func(http.Handler) http.Handler, change ...func(*settings)) (*app, string) {
 	t.Helper()
 	set, err := readSettings(func(name string) string { return map[string]string{"DATA_DIR": t.TempDir()}[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
 	set.Tools.Preset = "ultrafast"
+	for _, c := range change {
+		c(&set)
+	}
 	a, err := open(t.Context(), set, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +92,11 @@ func launch(t *testing.T) *visitor {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()
-	server := httptest.NewServer(a)
+	var handler http.Handler = a
+	if around != nil {
+		handler = around(a)
+	}
+	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -69,8 +108,7 @@ func launch(t *testing.T) *visitor {
 			t.Error(err)
 		}
 	})
-	jar, _ := cookiejar.New(nil)
-	return &visitor{T: t, Client: &http.Client{Jar: jar}, base: server.URL}
+	return a, server.URL
 }
 
 // read keeps the page of an answer, which must have a status.
@@ -116,13 +154,19 @@ func (v *visitor) post(path string, status int, fields url.Values) {
 // send posts a form with a file.
 func (v *visitor) send(path, file string, status int, fields map[string]string) {
 	v.Helper()
+	v.sendAs("file", path, file, status, fields)
+}
+
+// sendAs posts a form with a file in a field.
+func (v *visitor) sendAs(field, path, file string, status int, fields map[string]string) {
+	v.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	_ = form.WriteField("token", v.token())
 	for name, value := range fields {
 		_ = form.WriteField(name, value)
 	}
-	part, err := form.CreateFormFile("file", filepath.Base(file))
+	part, err := form.CreateFormFile(field, filepath.Base(file))
 	if err != nil {
 		v.Fatal(err)
 	}

@@ -14,9 +14,10 @@ import (
 
 // settings are all settings, read from the environment.
 type settings struct {
-	Data  string // DATA_DIR
-	Addr  string // ADDR
-	Store string // DATABASE_URL: a file's path, or postgres://...
+	Data   string // DATA_DIR
+	Addr   string // ADDR
+	Store  string // DATABASE_URL: a file's path, or postgres://...
+	Public string // PUBLIC_URL
 
 	Tools   media.Tools
 	Workers int // WORKERS
@@ -38,6 +39,7 @@ var settingTable = append([]setting.Setting[settings]{
 	{Name: "DATA_DIR", Meaning: "The folder for everything: store, videos, copies, the secret of the marks. Default: watermark in the user's data directory.", Set: setting.Text(func(s *settings) *string { return &s.Data })},
 	{Name: "ADDR", Default: "127.0.0.1:4780", Meaning: "The address of the page.", Set: setting.Address(func(s *settings) *string { return &s.Addr })},
 	{Name: "DATABASE_URL", Meaning: "The store: an SQLite file, or postgres://user@host/database. Default: jobs.db in DATA_DIR.", Secret: true, Set: setting.Text(func(s *settings) *string { return &s.Store })},
+	{Name: "PUBLIC_URL", Meaning: "The address of the service in links to downloads and in mails, such as https://marks.example.com. Default: links have the host that the browser asks for, and mails have none.", Set: setting.Site(func(s *settings) *string { return &s.Public }, "https://marks.example.com")},
 
 	{Name: "FFMPEG", Meaning: "The path of FFmpeg. Default: the one in the PATH.", Set: setting.Text(func(s *settings) *string { return &s.Tools.FFmpeg })},
 	{Name: "FFPROBE", Meaning: "The path of FFprobe. Default: the one in the PATH.", Set: setting.Text(func(s *settings) *string { return &s.Tools.FFprobe })},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -207,6 +208,18 @@ func Period[S any](of func(*S) *time.Duration) func(*S, string) error {
 			return errors.New("use a period such as 90m, 24h or 7d, from 1s to 36500d, or forever")
 		}
 		*of(s) = d
+		return nil
+	}
+}
+
+// Site reads the address of a service, without a path at its end.
+func Site[S any](of func(*S) *string, example string) func(*S, string) error {
+	return func(s *S, text string) error {
+		at, err := url.Parse(text)
+		if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" {
+			return fmt.Errorf("use an address such as %s", example)
+		}
+		*of(s) = strings.TrimSuffix(text, "/")
 		return nil
 	}
 }

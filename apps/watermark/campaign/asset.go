@@ -54,6 +54,16 @@ func (s *Service) AddAsset(ctx context.Context, owner, name, path string) (Asset
 	return a, nil
 }
 
+// AddSample adds a clip that FFmpeg makes, to try the service with.
+func (s *Service) AddSample(ctx context.Context, owner string) (Asset, error) {
+	path := filepath.Join(s.cfg.Folder, UploadFolder, "sample-"+holdfast.NewID().String())
+	defer func() { _ = os.Remove(path) }() // nothing is there after it was moved
+	if err := s.cfg.Tools.Sample(ctx, path); err != nil {
+		return Asset{}, err
+	}
+	return s.AddAsset(ctx, owner, "Sample clip", path)
+}
+
 func (s *Service) assetPath(a Asset) string { return filepath.Join(s.cfg.Folder, assetFolder, a.file) }
 
 const assetColumns = `id, owner, name, file, size, width, height, duration_ms, created_at`

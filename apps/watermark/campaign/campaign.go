@@ -33,6 +33,9 @@ var (
 	ErrNotReady  = errors.New("the copy is not ready")
 	ErrConsumed  = errors.New("the copy was downloaded as often as allowed")
 	ErrExpired   = errors.New("the campaign has expired")
+	ErrOffset    = errors.New("the part does not continue the upload: ask how much has arrived")
+	ErrReceiving = errors.New("another part of this upload is being received")
+	ErrTooLarge  = errors.New("the file is larger than allowed")
 )
 
 // A State is the state of a campaign.
@@ -48,22 +51,27 @@ const (
 	Expired    State = "EXPIRED"
 )
 
-// Config is what a service needs. All fields but the last three are required.
+// Config is what a service needs. All fields but the last four are required.
 type Config struct {
 	Jobs     store.Store
 	Operator *ops.Service
 	DB       *database.DB
 	Folder   string // for the files of assets and copies; it exists
+	Upload   int64  // maximum bytes of an upload; 20 GiB when zero
 	Tools    media.Tools
 	Secret   []byte // of all marks, at least 32 bytes. A program that has it can make and read marks; without it no mark can be read
 
 	Notices Notices
+	Public  string // the address of the service in mails, such as https://marks.example.com; empty: mails have no links
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
 // A Service has all campaigns. It is safe for concurrent use.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg       Config
+	appending locks // uploads that receive a part
+}
 
 // New makes the tables and folders and returns the service.
 func New(ctx context.Context, cfg Config) (*Service, error) {
@@ -76,12 +84,19 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Upload == 0 {
+		cfg.Upload = 20 << 30
+	}
 	for _, name := range []string{assetFolder, copyFolder, clipFolder, evidenceFolder, UploadFolder} {
 		if err := os.MkdirAll(filepath.Join(cfg.Folder, name), 0o700); err != nil {
 			return nil, err
 		}
 	}
-	return &Service{cfg}, cfg.DB.Migrate(ctx, schema)
+	if err := cfg.DB.Migrate(ctx, schema); err != nil {
+		return nil, err
+	}
+	listen := store.Listener{Name: "watermark", Events: []string{store.EventFailed, store.EventCancelled}}
+	return &Service{cfg: cfg}, cfg.Jobs.Apply(ctx, store.Change{Listen: []store.Listener{listen}})
 }
 
 const (

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/database"
 	"github.com/holdfastdev/holdfast/apps/watermark/campaign"
 	"github.com/holdfastdev/holdfast/apps/watermark/code"
@@ -224,7 +223,10 @@ func TestACampaignBecomesReadyAndEachCopyNamesItsRecipient(t *testing.T) {
 		if token.Status != campaign.TokenActive {
 			t.Errorf("%s is %s", token.Name, token.Status)
 		}
-		d, err := s.OpenDownload(t.Context(), token.Secret, true)
+		d, err := s.OpenDownload(t.Context(), token.Secret)
+		if err == nil {
+			err = d.Begin(t.Context(), 0, d.Size)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +238,7 @@ func TestACampaignBecomesReadyAndEachCopyNamesItsRecipient(t *testing.T) {
 		if err != nil || !report.Found() || report.Findings[0].Token != token.ID {
 			t.Errorf("%s: %v, %v", token.Name, report.Findings, err)
 		}
-		if err := d.Close(t.Context(), 100); err != nil {
+		if err := d.Close(t.Context(), d.Size); err != nil {
 			t.Error(err)
 		}
 	}
@@ -267,7 +269,7 @@ func TestAFailedTokenIsRetriedByHandUntilTheCampaignIsReady(t *testing.T) {
 			if token.Status != campaign.TokenFailed || token.Code != code.InputDamaged || token.Retries != 0 || token.Error == "" {
 				t.Errorf("%+v", token)
 			}
-			if _, err := s.OpenDownload(t.Context(), token.Secret, true); !errors.Is(err, campaign.ErrNotReady) {
+			if _, err := s.OpenDownload(t.Context(), token.Secret); !errors.Is(err, campaign.ErrNotReady) {
 				t.Errorf("a download of a failed copy: %v", err)
 			}
 		}
@@ -294,35 +296,36 @@ func TestDownloadsAreCountedEndWithTheCampaignAndPartsAreBounded(t *testing.T) {
 	s := newScene(t, filepath.Join(t.TempDir(), "jobs.db"))
 	c := s.publish(s.draft(1, campaign.Plan{MaxDownloads: 2, ExpiresAt: s.at.Add(time.Hour)}))
 	secret := s.tokens(c)[0].Secret
-	if _, err := s.OpenDownload(t.Context(), secret, true); !errors.Is(err, campaign.ErrNotReady) {
+	if _, err := s.OpenDownload(t.Context(), secret); !errors.Is(err, campaign.ErrNotReady) {
 		t.Errorf("before the copy is complete: %v", err)
 	}
 	s.work()
 	c = s.until(c, campaign.Ready)
-	if _, err := s.OpenDownload(t.Context(), secret, false); err != nil { // nothing was counted, and nothing sent
-		t.Error(err)
-	}
 	info, err := os.Stat(filepath.Join(s.folder, "copies", s.tokens(c)[0].ID+".mp4"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	download := func(first bool, sent int64) error {
-		d, err := s.OpenDownload(t.Context(), secret, first)
+	size := info.Size()
+	download := func(offset, length, sent int64) error {
+		d, err := s.OpenDownload(t.Context(), secret)
 		if err != nil {
 			return err
 		}
-		return d.Close(t.Context(), sent)
+		return errors.Join(d.Begin(t.Context(), offset, length), d.Close(t.Context(), sent))
 	}
-	if err := download(true, info.Size()/2); err != nil {
+	if err := download(0, size, size/2); err != nil { // the connection breaks
 		t.Error(err)
 	}
-	if err := download(false, info.Size()/2+1); err != nil {
+	if err := download(size/2, size-size/2, size-size/2); err != nil {
 		t.Error("the rest of a download is not counted:", err)
 	}
-	if err := download(false, info.Size()); err != nil {
-		t.Error(err)
+	if got := s.tokens(c)[0].Downloads; got != 1 {
+		t.Errorf("%d downloads are counted", got)
 	}
-	if err := download(false, 1); !errors.Is(err, campaign.ErrConsumed) {
+	if err := download(1, size/8, size/8); err != nil {
+		t.Error("a part that is sent twice:", err)
+	}
+	if err := download(1, size-1, size-1); !errors.Is(err, campaign.ErrConsumed) {
 		t.Errorf("a second copy in parts: %v", err)
 	}
 	var all sync.WaitGroup
@@ -330,7 +333,7 @@ func TestDownloadsAreCountedEndWithTheCampaignAndPartsAreBounded(t *testing.T) {
 	counted := 0
 	for range 10 {
 		all.Go(func() {
-			if err := download(true, 0); err == nil {
+			if err := download(0, size, 0); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				counted++
@@ -347,11 +350,8 @@ func TestDownloadsAreCountedEndWithTheCampaignAndPartsAreBounded(t *testing.T) {
 	if c, err = s.Campaign(t.Context(), owner, c.ID); err != nil || c.State != campaign.Expired {
 		t.Errorf("after its expiry the campaign is %s, %v", c.State, err)
 	}
-	if err := download(true, 0); !errors.Is(err, campaign.ErrExpired) {
+	if err := download(0, size, 0); !errors.Is(err, campaign.ErrExpired) {
 		t.Errorf("after the expiry: %v", err)
-	}
-	if err := download(true, 0); errors.Is(err, holdfast.ErrInvalid) {
-		t.Error(err)
 	}
 }
 

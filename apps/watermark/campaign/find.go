@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/watermark/detect"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // QueueFind is where searches for a mark wait for workers. It is separate, so that a search never waits behind the copies of a large campaign.
@@ -216,6 +217,11 @@ func (s *Service) Search(ctx context.Context, owner, id string) (Search, error) 
 	if err != nil {
 		return Search{}, err
 	}
+	return s.searchOf(job)
+}
+
+func (s *Service) searchOf(job holdfast.Job) (Search, error) {
+	id := job.ID.String()
 	r := Search{ID: id, State: job.State, CreatedAt: job.CreatedAt}
 	var args Find
 	if err := json.Unmarshal(job.Args, &args); err != nil {
@@ -238,6 +244,19 @@ func (s *Service) Search(ctx context.Context, owner, id string) (Search, error) 
 		}
 	}
 	return r, nil
+}
+
+// Searches returns the newest searches of an owner, at most limit.
+func (s *Service) Searches(ctx context.Context, owner string, limit int) (list []Search, err error) {
+	jobs, _, err := s.cfg.Jobs.Jobs(ctx, store.Filter{Kind: Find{}.Kind(), Owner: owner, Limit: limit})
+	for i := range jobs {
+		r, err := s.searchOf(jobs[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, err
 }
 
 func exists(path string) bool {

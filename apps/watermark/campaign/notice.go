@@ -84,6 +84,9 @@ func (s *Service) settled(ctx context.Context, job *engine.Job[Settled]) error {
 	if err != nil {
 		return err
 	}
+	if err := s.noteFailed(ctx, c); err != nil {
+		return err
+	}
 	state := stateOf(holdfast.Group{State: job.Args.State})
 	letters, err := s.lettersOf(ctx, c, state)
 	if err != nil {
@@ -91,10 +94,7 @@ func (s *Service) settled(ctx context.Context, job *engine.Job[Settled]) error {
 	}
 	var drafts []holdfast.Draft
 	for n, l := range letters {
-		d, err := holdfast.NewDraft(l)
-		if err != nil {
-			return failure.NeverRetry(err)
-		}
+		d := mustDraft(l, c.Owner)
 		d.IdempotencyKey = fmt.Sprintf("mail/%s/%d/%d", job.Args.Group, job.Args.Generation, n)
 		drafts = append(drafts, d)
 	}
@@ -103,15 +103,9 @@ func (s *Service) settled(ctx context.Context, job *engine.Job[Settled]) error {
 		return err
 	}
 	if url != "" {
-		d, err := holdfast.NewDraft(Hook{c.Owner, url, c.ID, c.Name, state, c.Members.Complete, c.Members.Failed, s.cfg.Now().UTC()})
-		if err != nil {
-			return failure.NeverRetry(err)
-		}
+		d := mustDraft(Hook{c.Owner, url, c.ID, c.Name, state, c.Members.Complete, c.Members.Failed + c.Members.Cancelled, s.cfg.Now().UTC()}, c.Owner)
 		d.IdempotencyKey = fmt.Sprintf("webhook/%s/%d", job.Args.Group, job.Args.Generation)
 		drafts = append(drafts, d)
-	}
-	for i := range drafts {
-		drafts[i].Queue, drafts[i].Owner = QueueNotice, c.Owner
 	}
 	if len(drafts) == 0 {
 		return nil
@@ -133,44 +127,32 @@ func (s *Service) byGroup(ctx context.Context, group holdfast.ID) (Campaign, err
 
 const listedFailures = 50 // recipients that a mail names
 
-// lettersOf returns the mails about an outcome: none if all copies are ready; otherwise one that lists the copies that have failed for good, and one about the campaign.
+// lettersOf returns the mails about an outcome: none if all copies are ready. The copies that have failed are listed in mails of their own; see followFailures.
 func (s *Service) lettersOf(ctx context.Context, c Campaign, state State) (letters []Letter, err error) {
-	if s.cfg.Notices.Contacts == nil || state != Partial && state != Failed {
+	if state != Partial && state != Failed {
 		return nil, nil
 	}
-	addresses, err := s.cfg.Notices.Contacts(ctx, c.Owner)
+	addresses, err := s.contacts(ctx, c.Owner)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := s.Tokens(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	failed, completed := []string{}, 0
-	for _, t := range tokens {
-		switch t.Status {
-		case TokenFailed:
-			failed = append(failed, fmt.Sprintf("%s: %s (%s)", t.Name, t.Error, t.Code))
-		case TokenActive, TokenConsumed, TokenExpired:
-			completed++
-		}
-	}
-	count := len(failed)
-	if count > listedFailures {
-		failed = append(failed[:listedFailures], fmt.Sprintf("and %d more", count-listedFailures))
-	}
-	exhausted := Letter{Subject: fmt.Sprintf("%d copies of %q have failed", count, c.Name), Text: fmt.Sprintf("All retries of these copies are used up, or a retry cannot help:\n\n%s\n\nThe page of the campaign has a button to retry each of them.\n", strings.Join(failed, "\n"))}
-	outcome := Letter{Subject: fmt.Sprintf("Campaign %q is ready in part", c.Name), Text: fmt.Sprintf("%d copies are ready, %d have failed.\n", completed, count)}
+	failed := c.Members.Failed + c.Members.Cancelled
+	outcome := Letter{Owner: c.Owner, Subject: fmt.Sprintf("Campaign %q is ready in part", c.Name), Text: fmt.Sprintf("%d copies are ready, %d have failed.\n%s", c.Members.Complete, failed, s.linkTo(c))}
 	if state == Failed {
-		outcome = Letter{Subject: fmt.Sprintf("Campaign %q has failed", c.Name), Text: fmt.Sprintf("All %d copies have failed.\n", count)}
+		outcome.Subject, outcome.Text = fmt.Sprintf("Campaign %q has failed", c.Name), fmt.Sprintf("All %d copies have failed.\n%s", failed, s.linkTo(c))
 	}
-	for _, to := range addresses {
-		for _, l := range []Letter{exhausted, outcome} {
-			l.Owner, l.To = c.Owner, to
-			letters = append(letters, l)
-		}
+	for _, outcome.To = range addresses {
+		letters = append(letters, outcome)
 	}
 	return letters, nil
+}
+
+// contacts returns the addresses of mails to an owner; none if mails are turned off.
+func (s *Service) contacts(ctx context.Context, owner string) ([]string, error) {
+	if s.cfg.Notices.Contacts == nil {
+		return nil, nil
+	}
+	return s.cfg.Notices.Contacts(ctx, owner)
 }
 
 // send is the handler of mails. Without a mail server a mail is kept instead, in the transaction that completes the job.

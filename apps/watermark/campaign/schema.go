@@ -18,4 +18,11 @@ var schema = database.Schema{Name: "watermark", Steps: []string{
 	`CREATE INDEX watermark_campaign_group ON watermark_campaign (job_group)`,
 	`CREATE TABLE watermark_letter (id TEXT PRIMARY KEY, owner TEXT NOT NULL, recipient TEXT NOT NULL, subject TEXT NOT NULL, body TEXT NOT NULL, created_at BIGINT NOT NULL)`,
 	`CREATE TABLE watermark_owner (owner TEXT PRIMARY KEY, hook_url TEXT NOT NULL)`,
+	`CREATE TABLE watermark_exhausted (
+		job TEXT NOT NULL, generation BIGINT NOT NULL, campaign TEXT NOT NULL, token TEXT NOT NULL, code TEXT NOT NULL, said TEXT NOT NULL, noted_at BIGINT NOT NULL, mail TEXT NOT NULL,
+		PRIMARY KEY (job, generation))`,
+	`CREATE INDEX watermark_exhausted_mail ON watermark_exhausted (mail, campaign)`,
+	`CREATE TABLE watermark_followed (name TEXT PRIMARY KEY, seq BIGINT NOT NULL)`,
+	`INSERT INTO watermark_followed (name, seq) VALUES ('failures', 0)`,
+	`CREATE TABLE watermark_upload (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT NOT NULL, size BIGINT NOT NULL, created_at BIGINT NOT NULL)`,
 }}

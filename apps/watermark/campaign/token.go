@@ -38,7 +38,8 @@ type Token struct {
 	Status   Status
 
 	Percent     float64   // of the work, while it is PROCESSING
-	Retries     int       // by itself, in this life of the job
+	Generation  int       // life of the job: grows with each manual retry
+	Retries     int       // by itself, in this generation
 	NextRetryAt time.Time // zero: none is planned
 	Code        string    // of the last failure
 	Error       string    // of the last failure
@@ -81,10 +82,11 @@ func (s *Service) AddRecipients(ctx context.Context, owner, id string, list []Re
 		if published != 0 {
 			return ErrPublished
 		}
-		if err := tx.One(ctx, `SELECT COUNT(*) FROM watermark_token WHERE campaign = ?`, []any{c.ID}, &next); err != nil {
+		known := 0
+		if err := tx.One(ctx, `SELECT COUNT(*), COALESCE(MAX(place) + 1, 0) FROM watermark_token WHERE campaign = ?`, []any{c.ID}, &known, &next); err != nil {
 			return err
 		}
-		if next+len(list) > maxRecipients {
+		if known+len(list) > maxRecipients {
 			return fmt.Errorf("%w: a campaign has at most %d recipients", ErrInvalid, maxRecipients)
 		}
 		for i, r := range list {
@@ -95,6 +97,28 @@ func (s *Service) AddRecipients(ctx context.Context, owner, id string, list []Re
 			}
 		}
 		return nil
+	})
+}
+
+// RemoveRecipient removes a recipient from a draft. The error is ErrNotFound or ErrPublished.
+func (s *Service) RemoveRecipient(ctx context.Context, owner, id, token string) error {
+	c, err := s.Campaign(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	return s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
+		published := int64(0)
+		if err := tx.One(ctx, `SELECT published_at FROM watermark_campaign WHERE id = ?`, []any{c.ID}, &published); err != nil {
+			return err
+		}
+		if published != 0 {
+			return ErrPublished
+		}
+		n, err := tx.Changed(ctx, `DELETE FROM watermark_token WHERE campaign = ? AND id = ?`, c.ID, token)
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		return err
 	})
 }
 
@@ -152,7 +176,7 @@ func (s *Service) jobsOf(ctx context.Context, c Campaign) (map[string]holdfast.J
 // follow sets what follows from the campaign and the job of a token.
 func (t *Token) follow(c Campaign, job holdfast.Job) {
 	t.Status = TokenPending
-	t.Retries = max(0, job.Failures)
+	t.Retries, t.Generation = max(0, job.Failures), job.Generation
 	switch job.State {
 	case holdfast.Processing:
 		t.Status = TokenProcessing

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/apps/internal/database"
 	"github.com/holdfastdev/holdfast/apps/watermark/code"
 	"github.com/holdfastdev/holdfast/apps/watermark/media"
 	"github.com/holdfastdev/holdfast/engine"
@@ -184,86 +183,4 @@ func (s *Service) Sweep(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// A Download is a copy that may be sent now.
-type Download struct {
-	File *os.File // the caller closes it
-	Name string   // for the recipient's disk
-	Made time.Time
-
-	service *Service
-	token   string
-}
-
-// OpenDownload opens the copy of a token, found by its secret. first says that the first byte is asked for: this counts as a download. Later parts of the same copy do not
-// count, but no more bytes are sent than the counted downloads need, and a quarter more for what was sent twice. The error is ErrNotFound, ErrNotReady, ErrConsumed or
-// ErrExpired.
-func (s *Service) OpenDownload(ctx context.Context, secret string, first bool) (*Download, error) {
-	t, err := s.tokenBy(ctx, `secret = ?`, secret)
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.campaign(ctx, t.Campaign)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case t.Status == TokenExpired || c.State == Expired:
-		return nil, ErrExpired
-	case t.Status != TokenActive && t.Status != TokenConsumed:
-		return nil, ErrNotReady
-	}
-	file, err := os.Open(s.copyPath(t.ID))
-	if err != nil {
-		return nil, code.New(code.DiskError, err)
-	}
-	info, err := file.Stat()
-	if err == nil {
-		err = s.count(ctx, c, t, info.Size(), first)
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return &Download{File: file, Name: fileName(c.Name) + ".mp4", Made: info.ModTime(), service: s, token: t.ID}, nil
-}
-
-// count counts a download, if there is one left.
-func (s *Service) count(ctx context.Context, c Campaign, t Token, size int64, first bool) error {
-	if !first {
-		if c.MaxDownloads > 0 && t.served > int64(t.Downloads)*(size+size/4) {
-			return ErrConsumed
-		}
-		return nil
-	}
-	return s.cfg.DB.Write(ctx, func(tx *database.Tx) error {
-		n, err := tx.Changed(ctx, `UPDATE watermark_token SET downloads = downloads + 1, last_download = ? WHERE id = ? AND (? = 0 OR downloads < ?)`,
-			database.Micros(s.cfg.Now()), t.ID, c.MaxDownloads, c.MaxDownloads)
-		if err == nil && n == 0 {
-			err = ErrConsumed
-		}
-		return err
-	})
-}
-
-// Close closes the file and records how many bytes were sent.
-func (d *Download) Close(ctx context.Context, sent int64) error {
-	err := d.File.Close()
-	if sent <= 0 {
-		return err
-	}
-	return errors.Join(err, d.service.cfg.DB.Write(ctx, func(tx *database.Tx) error {
-		return tx.Exec(ctx, `UPDATE watermark_token SET served = served + ? WHERE id = ?`, sent, d.token)
-	}))
-}
-
-// fileName makes a name into one that every system accepts.
-func fileName(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || strings.ContainsRune(`/\:*?"<>|`, c) {
-			return '_'
-		}
-		return c
-	}, name)
 }

@@ -252,9 +252,26 @@ func enoughSpace(folder, source string) error {
 	if err != nil {
 		return code.New(code.Name(err), err)
 	}
-	free, ok := freeSpace(folder)
-	if need := uint64(info.Size())*spareFactor + 64<<20; ok && free < need {
-		return code.New(code.DiskFull, fmt.Errorf("%d MiB are free, the copy may need %d MiB", free>>20, need>>20))
+	return CheckSpace(folder, info.Size()*spareFactor)
+}
+
+const spare = 64 << 20 // bytes that are left to everything else
+
+// CheckSpace returns an error with the code DISK_FULL if so many bytes do not fit on the disk of a folder.
+func CheckSpace(folder string, bytes int64) error {
+	if free, ok := freeSpace(folder); ok && free < uint64(bytes)+spare {
+		return code.New(code.DiskFull, fmt.Errorf("%d MiB are free, %d MiB may be needed", free>>20, (bytes+spare)>>20))
 	}
 	return nil
+}
+
+const sampleTime = 2 * time.Minute
+
+// Sample writes a clip of a few seconds to try the service with.
+func (t Tools) Sample(ctx context.Context, path string) error {
+	c := t.command(t.ffmpeg(), "-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", "testsrc2=size=960x540:rate=25:duration=8", "-f", "lavfi", "-i", "sine=frequency=330:duration=8",
+		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac", "-movflags", "+faststart", "-f", "mp4", path)
+	c.Time = sampleTime
+	_, err := run(ctx, c)
+	return err
 }

@@ -3,9 +3,13 @@ package media_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/watermark/detect"
 	"github.com/holdfastdev/holdfast/apps/watermark/mark"
 	"github.com/holdfastdev/holdfast/apps/watermark/media"
+	"github.com/holdfastdev/holdfast/internal/soak"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
@@ -81,6 +86,9 @@ func TestACopyKeepsLengthAndTracksOfItsSourceAndCarriesTheMark(t *testing.T) {
 				t.Errorf("%v is left", left)
 			}
 			checkMark(t, target, made, name != "odd sides")
+			if !strings.Contains(name, "interlaced") { // two fields become one picture there
+				checkTimes(t, source, target, 0.041, s.tracks)
+			}
 		})
 	}
 }
@@ -99,6 +107,67 @@ func checkMark(t *testing.T, path string, made *media.Video, strong bool) {
 	if best := report.Findings[0]; strong && (best.Token != "token-1" || !report.Found()) {
 		t.Errorf("best %v, pilot %.1f", best, report.Pilot)
 	}
+}
+
+// times returns the times of all packets of a track of a file, in order of their times, in seconds from the first of its pictures.
+func times(t *testing.T, path, track string) (list []float64) {
+	t.Helper()
+	out, err := exec.Command("ffprobe", "-v", "error", "-select_streams", track, "-show_entries", "packet=pts_time", "-of", "csv=p=0", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		text := strings.Trim(line, ", \r\n")
+		if text == "" {
+			continue // data beside a packet
+		}
+		at, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("%s: %q", path, line)
+		}
+		list = append(list, at)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// checkTimes checks that each picture of a copy is where it was, to one frame, and that the sounds begin and end where they did.
+func checkTimes(t *testing.T, source, target string, frame float64, sounds int) {
+	t.Helper()
+	was, is := times(t, source, "v:0"), times(t, target, "v:0")
+	if len(was) != len(is) || len(is) == 0 {
+		t.Fatalf("the copy has %d pictures, the source %d", len(is), len(was))
+	}
+	from, to := was[0], is[0]
+	for i := range was {
+		if drift := math.Abs(is[i] - to - was[i] + from); drift > frame {
+			t.Fatalf("picture %d of %d is %.3f s away from its place", i, len(was), drift)
+		}
+	}
+	for n := range sounds {
+		track := fmt.Sprintf("a:%d", n)
+		heard, copied := times(t, source, track), times(t, target, track)
+		begin, end := copied[0]-to-heard[0]+from, copied[len(copied)-1]-to-heard[len(heard)-1]+from
+		if math.Abs(begin) > frame || math.Abs(end) > frame {
+			t.Errorf("track %d of sound begins %.3f s and ends %.3f s away from its place", n, begin, end)
+		}
+	}
+}
+
+// A long video whose rate of pictures varies: in 20 minutes a drift of a thousandth would be a second at the end.
+func TestALongVideoDoesNotDrift(t *testing.T) {
+	folder, length := t.TempDir(), soak.Pick("seconds of the longest video that is marked", 120, 1200)
+	source, target := filepath.Join(folder, "long.mkv"), filepath.Join(folder, "copy.mp4")
+	ffmpeg(t, "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=128x72:r=30000/1001:d=%d", length), "-f", "lavfi", "-i", fmt.Sprintf("sine=d=%d", length), "-vf", "select='lt(mod(n,100),3)+not(mod(n,29))'", "-fps_mode", "vfr",
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac", source)
+	made, err := media.Tools{Preset: "ultrafast"}.Make(t.Context(), media.Copy{Source: source, Target: target, Invisible: &media.Invisible{Key: key(t), Token: "token-1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Duration < time.Duration(length-10)*time.Second {
+		t.Errorf("the copy is %v long", made.Duration)
+	}
+	checkTimes(t, source, target, 1/29.97, 1)
 }
 
 func TestATurnedVideoIsMarkedAsItIsShown(t *testing.T) {

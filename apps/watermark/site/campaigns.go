@@ -1,12 +1,15 @@
 package site
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +99,7 @@ func (s *Site) show(v *visit) error {
 }
 
 func (s *Site) showCampaign(v *visit, status int, c campaign.Campaign, page view) error {
-	data := campaignPage{Campaign: c, Base: "http://" + v.r.Host + "/d/"}
+	data := campaignPage{Campaign: c, Base: s.base(v.r)}
 	var err error
 	if data.Tokens, err = s.Campaigns.Tokens(v.r.Context(), c); err != nil {
 		return err
@@ -116,9 +119,51 @@ func (s *Site) showCampaign(v *visit, status int, c campaign.Campaign, page view
 	return s.render(v, status, "campaign.html", page)
 }
 
+// links answers with the recipients of a campaign and the addresses of their downloads.
+func (s *Site) links(v *visit) error {
+	c, err := s.Campaigns.Campaign(v.r.Context(), v.Organisation, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	tokens, err := s.Campaigns.Tokens(v.r.Context(), c)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	v.w.Header().Set("Content-Disposition", disposition("links.csv"))
+	v.w.Header().Set("Cache-Control", "private, no-store")
+	out := csv.NewWriter(v.w)
+	_ = out.Write([]string{"name", "e-mail", "state", "link"}) // Flush has the error
+	for _, t := range tokens {
+		_ = out.Write([]string{plainCell(t.Name), plainCell(t.Email), string(t.Status), s.base(v.r) + t.Secret})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// plainCell returns a text that a spreadsheet does not take for a formula.
+func plainCell(text string) string {
+	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+		return "'" + text
+	}
+	return text
+}
+
+// base returns the beginning of the addresses of downloads.
+func (s *Site) base(r *http.Request) string { return cmp.Or(s.Public, scheme(r)+r.Host) + "/d/" }
+
+// scheme returns the beginning of the addresses that a browser uses.
+func scheme(r *http.Request) string {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "https://"
+	}
+	return "http://"
+}
+
+// addRecipients adds the recipient of a form, or those of a list: as text or as a file.
 func (s *Site) addRecipients(v *visit) error {
 	id := v.r.PathValue("id")
-	list, err := readRecipients(v.r.PostForm.Get("recipients"))
+	list, err := recipientsOf(v.r)
 	if err == nil {
 		err = s.Campaigns.AddRecipients(v.r.Context(), v.Organisation, id, list)
 	}
@@ -129,6 +174,34 @@ func (s *Site) addRecipients(v *visit) error {
 		return err
 	}
 	return v.back("/campaigns/"+id, "said", "added")
+}
+
+// recipientsOf reads the recipients of a form.
+func recipientsOf(r *http.Request) ([]campaign.Recipient, error) {
+	if r.PostForm.Has("name") {
+		return []campaign.Recipient{{Name: r.PostForm.Get("name"), Email: strings.TrimSpace(r.PostForm.Get("email"))}}, nil
+	}
+	list, err := readRecipients(r.PostForm.Get("recipients"))
+	if file, _, missing := r.FormFile("list"); err == nil && missing == nil {
+		content, bad := io.ReadAll(file)
+		if err := errors.Join(bad, file.Close()); err != nil {
+			return nil, cutOff(err)
+		}
+		more, bad := readRecipients(strings.TrimPrefix(string(content), "\ufeff"))
+		list, err = append(list, more...), bad
+	}
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%w: give at least one recipient: a name and, after a comma, an e-mail address", campaign.ErrInvalid)
+	}
+	return list, err
+}
+
+func (s *Site) removeRecipient(v *visit) error {
+	id := v.r.PathValue("id")
+	if err := s.Campaigns.RemoveRecipient(v.r.Context(), v.Organisation, id, v.r.PathValue("token")); err != nil {
+		return err
+	}
+	return v.back("/campaigns/"+id, "said", "removed")
 }
 
 // again shows the page of a campaign with what is wrong.
@@ -161,9 +234,6 @@ func readRecipients(text string) (list []campaign.Recipient, err error) {
 			continue
 		}
 		list = append(list, r)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: give at least one recipient: a name and, after a comma, an e-mail address", campaign.ErrInvalid)
 	}
 	return list, nil
 }
@@ -198,12 +268,19 @@ const (
 	streamLife = 30 * time.Minute // then the browser connects again
 )
 
-// events streams what happens to the tokens of a campaign: token_failed when one has failed for good, and progress when anything has changed.
+// events streams what happens to the tokens of a campaign, or to one of them: token_failed when one has failed for good, progress when one moves, and campaign when its state
+// changes.
 func (s *Site) events(v *visit) error {
 	ctx := v.r.Context()
 	c, err := s.Campaigns.Campaign(ctx, v.Organisation, v.r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	only := v.r.PathValue("token")
+	if only != "" {
+		if _, err := s.Campaigns.Token(ctx, c, only); err != nil {
+			return err
+		}
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("Cache-Control", "no-store")
@@ -211,7 +288,7 @@ func (s *Site) events(v *visit) error {
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()
 	end := time.After(streamLife)
-	known, first := map[string]string{}, true
+	known := watched{}
 	for {
 		if c, err = s.Campaigns.Campaign(ctx, v.Organisation, c.ID); err != nil {
 			return nil // the stream ends; the browser connects again
@@ -220,10 +297,12 @@ func (s *Site) events(v *visit) error {
 		if err != nil {
 			return nil //nolint:nilerr // the same
 		}
-		if err := s.tell(v.w, c, tokens, known, first); err != nil {
+		if only != "" {
+			tokens = slices.DeleteFunc(tokens, func(t campaign.Token) bool { return t.ID != only })
+		}
+		if err := known.tell(v.w, c, tokens); err != nil {
 			return nil //nolint:nilerr // the client has gone
 		}
-		first = false
 		if out.Flush() != nil {
 			return nil
 		}
@@ -237,27 +316,37 @@ func (s *Site) events(v *visit) error {
 	}
 }
 
+// A watched is what a stream has said last, by token; the campaign's has no name. It is empty before the first look, which says nothing: the page was loaded a moment before.
+type watched map[string]string
+
 // tell writes the events of what has changed since the last look.
-func (s *Site) tell(w io.Writer, c campaign.Campaign, tokens []campaign.Token, known map[string]string, first bool) error {
-	changed := known[""] != string(c.State)
-	known[""] = string(c.State)
-	for _, t := range tokens {
-		now := fmt.Sprintf("%s %.0f %d %d", t.Status, t.Percent, t.Retries, t.Downloads)
-		if now == known[t.ID] {
-			continue
+func (k watched) tell(w io.Writer, c campaign.Campaign, tokens []campaign.Token) error {
+	first, said := len(k) == 0, false
+	say := func(name, event, now string, data any) error {
+		if k[name] == now {
+			return nil
 		}
-		known[t.ID], changed = now, true
-		if t.Status == campaign.TokenFailed && !first {
-			if err := writeEvent(w, "token_failed", map[string]string{"token_id": t.ID, "error": t.Error}); err != nil {
-				return err
-			}
+		k[name] = now
+		if first {
+			return nil
+		}
+		said = true
+		return writeEvent(w, event, data)
+	}
+	for _, t := range tokens {
+		event, data := "progress", map[string]any{"token_id": t.ID, "status": t.Status, "percent": math.Round(t.Percent), "retry_count": t.Retries}
+		if t.Status == campaign.TokenFailed {
+			event, data = "token_failed", map[string]any{"token_id": t.ID, "error": t.Error}
+		}
+		if err := say(t.ID, event, fmt.Sprintf("%s %.0f %d %d %d", t.Status, t.Percent, t.Generation, t.Retries, t.Downloads), data); err != nil {
+			return err
 		}
 	}
-	if !changed || first {
-		_, err := io.WriteString(w, ": \n\n")
+	if err := say("", "campaign", string(c.State), map[string]any{"state": c.State}); err != nil || said {
 		return err
 	}
-	return writeEvent(w, "progress", map[string]string{"state": string(c.State)})
+	_, err := io.WriteString(w, ": \n\n")
+	return err
 }
 
 func writeEvent(w io.Writer, name string, data any) error {

@@ -7,7 +7,15 @@ import (
 	"github.com/holdfastdev/holdfast/apps/watermark/campaign"
 )
 
-func (s *Site) detectPage(v *visit) error { return s.showDetect(v, http.StatusOK, "") }
+const searchesShown = 20
+
+// A detectPage is the data of the form for a search.
+type detectPage struct {
+	Campaigns []campaign.Campaign
+	Searches  []campaign.Search
+}
+
+func (s *Site) startPage(v *visit) error { return s.showDetect(v, http.StatusOK, "") }
 
 func (s *Site) showDetect(v *visit, status int, problem string) error {
 	all, err := s.Campaigns.Campaigns(v.r.Context(), v.Organisation, listed)
@@ -20,7 +28,11 @@ func (s *Site) showDetect(v *visit, status int, problem string) error {
 			list = append(list, c)
 		}
 	}
-	return s.render(v, status, "detect.html", view{Title: "Detect", Nav: "detect", Bad: problem, Data: list})
+	searches, err := s.Campaigns.Searches(v.r.Context(), v.Organisation, searchesShown)
+	if err != nil {
+		return err
+	}
+	return s.render(v, status, "detect.html", view{Title: "Detect", Nav: "detect", Bad: problem, Data: detectPage{list, searches}})
 }
 
 func (s *Site) detect(v *visit) error {

@@ -1,13 +1,17 @@
 package site
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/account"
 	"github.com/holdfastdev/holdfast/apps/watermark/campaign"
@@ -41,9 +45,12 @@ type incoming struct {
 	fields     map[string]string
 }
 
-// receive reads a form with a file into the folder of uploads. The caller removes the file unless it was moved.
+// receive reads a form with a file into the folder of uploads, or one that names an upload that has arrived in parts. The caller removes the file unless it was moved.
 func (s *Site) receive(v *visit) (in incoming, err error) {
 	in.fields = map[string]string{}
+	if v.r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		return s.receiveParts(v)
+	}
 	parts, err := v.r.MultipartReader()
 	if err != nil {
 		return in, &problem{http.StatusBadRequest, "Choose a file.", err}
@@ -70,6 +77,19 @@ func (s *Site) receive(v *visit) (in incoming, err error) {
 		in.name = filepath.Base(strings.ReplaceAll(part.FileName(), `\`, "/"))
 		return in, s.store(part, &in)
 	}
+}
+
+// receiveParts reads a form that names an upload.
+func (s *Site) receiveParts(v *visit) (in incoming, err error) {
+	if err := v.r.ParseForm(); err != nil {
+		return in, cutOff(err)
+	}
+	if err := v.CheckForm(v.r.PostForm.Get("token")); err != nil {
+		return in, err
+	}
+	in.fields = map[string]string{"campaign": v.r.PostForm.Get("campaign")}
+	in.name, in.path, err = s.Campaigns.TakeUpload(v.r.Context(), v.Organisation, v.r.PostForm.Get("upload"))
+	return in, err
 }
 
 // cutOff is the problem of an upload that did not arrive.
@@ -106,6 +126,13 @@ func (s *Site) upload(v *visit) error {
 		return s.refuseFile(v, err, s.showVideos)
 	}
 	return v.back("/videos", "said", "uploaded")
+}
+
+func (s *Site) sample(v *visit) error {
+	if _, err := s.Campaigns.AddSample(v.r.Context(), v.Organisation); err != nil {
+		return s.refuseFile(v, err, s.showVideos)
+	}
+	return v.back("/videos", "said", "sample")
 }
 
 // refuseFile shows a page with what is wrong with a file.
@@ -146,22 +173,52 @@ func (s *Site) downloadPage(v *visit) error {
 
 // download sends a copy, or a part of it.
 func (s *Site) download(v *visit) error {
-	first := startsAtZero(v.r.Header.Get("Range"))
-	d, err := s.Campaigns.OpenDownload(v.r.Context(), v.r.PathValue("secret"), first && v.r.Method == http.MethodGet)
+	d, err := s.Campaigns.OpenDownload(v.r.Context(), v.r.PathValue("secret"))
+	if err != nil {
+		return err
+	}
+	counted := &counter{ResponseWriter: v.w}
+	defer func() { _ = d.Close(context.WithoutCancel(v.r.Context()), counted.sent) }()
+	if v.r.Method == http.MethodGet {
+		if offset, length := onePart(v.r.Header, d.Size, d.Made); length > 0 {
+			err = d.Begin(v.r.Context(), offset, length)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "video/mp4")
 	v.w.Header().Set("Content-Disposition", disposition(d.Name))
 	v.w.Header().Set("Cache-Control", "private, no-store")
-	counted := &counter{ResponseWriter: v.w}
 	http.ServeContent(counted, v.r, "", d.Made, d.File)
-	return d.Close(v.r.Context(), counted.sent)
+	return nil
 }
 
-// startsAtZero reports whether a request asks for the first byte.
-func startsAtZero(ranges string) bool {
-	return ranges == "" || !strings.HasPrefix(ranges, "bytes=") || strings.HasPrefix(ranges, "bytes=0-") || strings.Contains(ranges, ",")
+// onePart returns which part of a file a request asks for; a length of 0 is none of it. Conditions and lists of parts are removed from the request: it gets the whole file then, as
+// a server may answer, so that what is sent is what was counted.
+func onePart(header http.Header, size int64, made time.Time) (offset, length int64) {
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"} {
+		header.Del(name)
+	}
+	if same := header.Get("If-Range"); same != "" && same != made.UTC().Format(http.TimeFormat) {
+		header.Del("Range")
+	}
+	header.Del("If-Range")
+	from, to, ok := strings.Cut(strings.TrimPrefix(header.Get("Range"), "bytes="), "-")
+	first, bad1 := strconv.ParseInt(from, 10, 64)
+	last, bad2 := strconv.ParseInt(to, 10, 64)
+	switch {
+	case !ok || from == "" && (bad2 != nil || last < 0) || from != "" && (bad1 != nil || first < 0) || to != "" && (bad2 != nil || last < first && from != ""):
+		header.Del("Range")
+		return 0, size
+	case from == "":
+		length = min(last, size)
+		return size - length, length
+	case to == "":
+		last = size - 1
+	}
+	header.Set("Range", fmt.Sprintf("bytes=%d-%d", first, last))
+	return first, max(0, min(last, size-1)-first+1)
 }
 
 // A counter counts the bytes of an answer.

@@ -34,6 +34,7 @@ type Config struct {
 	SignUp    bool   // any visitor may make an account
 	Folder    string // of the service
 	Upload    int64  // maximum bytes of an upload
+	Public    string // the address of the service; empty: the one that the browser asks for
 	KeptMail  bool   // there is no mail server: mails are shown on a page
 	// HookSecret returns the secret that signs the webhooks of an owner.
 	HookSecret func(owner string) string
@@ -100,14 +101,19 @@ func (s *Site) Mount(mux *http.ServeMux) {
 	for pattern, do := range map[string]func(v *visit) error{
 		"GET /{$}": s.list, "GET /campaigns": s.list, "GET /campaigns/new": s.newPage, "POST /campaigns": s.create, "GET /campaigns/{id}": s.show,
 		"POST /campaigns/{id}/recipients": s.addRecipients, "POST /campaigns/{id}/publish": s.publish, "POST /campaigns/{id}/tokens/{token}/retry": s.retry,
-		"GET /campaigns/{id}/events": s.events,
-		"GET /videos":                s.videos, "GET /detect": s.detectPage, "GET /detect/{id}": s.found, "GET /detect/{id}/evidence": s.evidence,
+		"POST /campaigns/{id}/tokens/{token}/remove": s.removeRecipient, "POST /videos/sample": s.sample,
+		"GET /campaigns/{id}/links.csv": s.links,
+		"GET /campaigns/{id}/events":    s.events, "GET /campaigns/{id}/tokens/{token}/events": s.events,
+		"GET /videos": s.videos, "GET /detect": s.startPage, "GET /detect/{id}": s.found, "GET /detect/{id}/evidence": s.evidence,
 		"GET /notices": s.notices, "POST /notices": s.setNotices, "POST /sign-out": s.signOut,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(&visit{w: w, r: r}, s.member(do)) })
 	}
 	for pattern, do := range map[string]func(v *visit) error{"POST /videos": s.upload, "POST /detect": s.detect} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serveUpload(&visit{w: w, r: r}, do) })
+	}
+	for pattern, do := range map[string]func(v *visit) error{"POST /uploads": s.beginUpload, "HEAD /uploads/{id}": s.lookUpload, "GET /uploads/{id}": s.lookUpload, "PATCH /uploads/{id}": s.appendUpload} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serveParts(&visit{w: w, r: r}, do) })
 	}
 	mux.HandleFunc("/", s.missing)
 }
@@ -116,7 +122,10 @@ const maxForm = 1 << 20
 
 func (s *Site) serve(v *visit, do func(v *visit) error) {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	err := v.r.ParseForm()
+	err := v.r.ParseMultipartForm(maxForm)
+	if errors.Is(err, http.ErrNotMultipart) {
+		err = nil // the form was parsed
+	}
 	if err != nil {
 		err = &problem{http.StatusBadRequest, "The form did not arrive completely, or it is too long.", err}
 	} else {
@@ -157,7 +166,7 @@ type view struct {
 // notices are the messages after a form. The address contains only their names, so that a link cannot put a text of its choice on the page.
 var notices = map[string]string{
 	"created": "The campaign is a draft. Add recipients, then publish it.", "added": "The recipients were added.", "published": "The campaign is published.",
-	"uploaded": "The video was uploaded.", "out": "You are signed out.", "saved": "The address is stored.",
+	"uploaded": "The video was uploaded.", "removed": "The recipient was removed.", "sample": "A sample clip was made.", "out": "You are signed out.", "saved": "The address is stored.",
 }
 
 func (s *Site) render(v *visit, status int, name string, data view) error {
@@ -180,6 +189,7 @@ func explain(err error) (int, string) {
 	for known, status := range map[error]int{
 		campaign.ErrNotFound: http.StatusNotFound, campaign.ErrInvalid: http.StatusBadRequest, campaign.ErrPublished: http.StatusConflict, campaign.ErrNotFailed: http.StatusBadRequest,
 		campaign.ErrNotReady: http.StatusConflict, campaign.ErrConsumed: http.StatusGone, campaign.ErrExpired: http.StatusGone,
+		campaign.ErrOffset: http.StatusConflict, campaign.ErrReceiving: http.StatusLocked, campaign.ErrTooLarge: http.StatusRequestEntityTooLarge,
 	} {
 		if errors.Is(err, known) {
 			return status, sentence(err.Error())
