@@ -56,8 +56,13 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "tenant-names-the-breaker", Breaks: "the dependency of a request is the host that it calls",
-		Patches: []Patch{{"kind/httpjob/call.go", "err = failure.On(err, host)", "_ = host"}},
+		Patches: []Patch{{"kind/httpjob/call.go", "return failure.On(err, c.cfg.Dependencies.of(called))", "_ = called\n\t\treturn err"}},
 		Test:    []string{"-run", "TestOnlyTheHostThatIsCalledIsBlamed", "./kind/httpjob"},
+	},
+	{
+		Name: "redirect-blames-the-first-host", Breaks: "a failure after a redirect counts for the host that failed",
+		Patches: []Patch{{"kind/httpjob/call.go", "return failure.On(err, c.cfg.Dependencies.of(called))", "_ = called\n\t\treturn failure.On(err, host)"}},
+		Test:    []string{"-run", "TestAHostIsNotBlamedForTheTargetOfItsRedirect", "./kind/httpjob"},
 	},
 	{
 		Name: "probes-without-turns", Breaks: "jobs take turns to probe",
