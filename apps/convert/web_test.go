@@ -34,9 +34,9 @@ func TestTheBannerSaysThatJobsWillResume(t *testing.T) {
 		for n := range 5 {
 			ids = append(ids, c.has(s, n))
 		}
-		if err := s.operator.OpenBreaker(t.Context(), dependencyGateway, ops.Actor{Name: "test"}); err != nil {
-			t.Fatal(err)
-		}
+		s.until("the worker has said what it depends on", func() bool {
+			return s.operator.OpenBreaker(t.Context(), dependencyGateway, ops.Actor{Name: "test"}) == nil
+		})
 		s.until("the banner", func() bool { g := state(); return g.State == "open" && g.Held == 5 })
 		g := state()
 		if g.Message == nil || *g.Message != "Converter busy — jobs will resume automatically." || g.NextProbeAt == nil {

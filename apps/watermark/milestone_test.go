@@ -81,7 +81,7 @@ func TestMilestone3AFailedTokenIsRetriedByHandAndTheEventsSayWhatHappens(t *test
 	tell(t, func(s *stage) {
 		s.behaves("faulty")
 		s.publishes("", "Grace Hopper", "Faulty Fred")
-		token := s.find(`data-token-id="([^"]+)">\s*<th[^>]*>Faulty`)
+		token := s.find(`data-token-id="([^"]+)">\s*<th[^>]*><span>Faulty`)
 		all, one := s.listens(s.campaign+"/events"), s.listens(s.campaign+"/tokens/"+token+"/events")
 		s.works()
 		s.becomes(campaign.Partial)
@@ -93,7 +93,7 @@ func TestMilestone3AFailedTokenIsRetriedByHandAndTheEventsSayWhatHappens(t *test
 		}
 		s.find(`(Warning: 1 watermarking job\(s\) failed permanently\. Use the retry buttons below to re-attempt individual tokens\.)`)
 		retry := s.find(`action="(/campaigns/[^"]+/tokens/` + token + `/retry)"`)
-		grace := s.find(`data-token-id="([^"]+)">\s*<th[^>]*>Grace`)
+		grace := s.find(`data-token-id="([^"]+)">\s*<th[^>]*><span>Grace`)
 		s.post(strings.Replace(retry, token, grace, 1), http.StatusBadRequest, url.Values{})
 		s.find(`(Token is not in a failed state\.)`)
 

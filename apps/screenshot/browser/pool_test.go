@@ -75,7 +75,7 @@ func TestACancellationWhileTheBrowserStartsIsNoProblemOfTheBrowsers(t *testing.T
 	}
 	folder := t.TempDir()
 	started, program := filepath.Join(folder, "started"), filepath.Join(folder, "chromium")
-	if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ntouch '%s'\nexec cat\n", started), 0o700); err != nil {
+	if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ntouch '%s'\nexec tail -f /dev/null\n", started), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	pool, err := browser.New(browser.Config{Path: program, Size: 1, Guard: guard(t, nil)})
