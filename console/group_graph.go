@@ -26,7 +26,7 @@ const (
 	maxGraphNodes = 60
 	nodeWidth     = 196.0
 	nodeHeight    = 54.0
-	layerGap      = 76.0
+	layerGap      = 56.0
 	rowGap        = 16.0
 	nodeChars     = 19 // of a name; a wide character counts twice
 )
