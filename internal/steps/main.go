@@ -47,6 +47,7 @@ func main() {
 type part struct {
 	name, command string
 	took          time.Duration
+	cpu           time.Duration // processor time of the command and of all processes it waited for
 	err           error
 	packages      []tested
 }
@@ -96,7 +97,11 @@ func (r *runner) run(ctx context.Context, parts []*part, at int) {
 func (r *runner) part(ctx context.Context, p *part) {
 	r.printf("begin   %s", p.name)
 	began := time.Now()
-	out, err := exec.CommandContext(ctx, "sh", "-c", p.command).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "sh", "-c", p.command)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState != nil {
+		p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	p.took, p.err, p.packages = time.Since(began), cmp.Or(ctx.Err(), err), slowest(out)
 	if p.err == nil {
 		r.printf("ok      %s, %s", p.name, seconds(p.took))
@@ -133,19 +138,21 @@ func slowest(out []byte) (found []tested) {
 
 // table prints the parts with their times, and returns how many failed.
 func (r *runner) table(parts []*part) (failed int) {
-	fmt.Fprintf(r.out, "\n%-60s %9s\n", "part", "time")
+	fmt.Fprintf(r.out, "\n%-60s %9s %9s\n", "part", "time", "processor")
+	var cpu time.Duration
 	for _, p := range parts {
 		result := ""
 		if p.err != nil {
 			failed++
 			result = "  FAILED"
 		}
-		fmt.Fprintf(r.out, "%-60s %9s%s\n", p.name, seconds(p.took), result)
+		cpu += p.cpu
+		fmt.Fprintf(r.out, "%-60s %9s %9s%s\n", p.name, seconds(p.took), seconds(p.cpu), result)
 		for _, t := range p.packages {
 			fmt.Fprintf(r.out, "  %-58s %9s\n", t.name, seconds(time.Duration(t.seconds*float64(time.Second))))
 		}
 	}
-	fmt.Fprintf(r.out, "%-60s %9s\n", "all, from begin to end", seconds(time.Since(r.began)))
+	fmt.Fprintf(r.out, "%-60s %9s %9s\n", "all, from begin to end", seconds(time.Since(r.began)), seconds(cpu))
 	return failed
 }
 

@@ -66,6 +66,9 @@ func (s *Store) AdvanceGroups(ctx context.Context, limit int) (changes int, err 
 	if pages == limit {
 		c.changes++
 	}
+	if !c.hasLines {
+		return c.changes, nil
+	}
 	moved, err := s.sweepLines(ctx, limit)
 	return c.changes + moved, err
 }
@@ -91,6 +94,7 @@ type advanceStep struct {
 	fresh           []entry       // continuations that were enqueued
 	cancelRequested bool          // a processing member got a cancel request
 	unknown         map[path]bool
+	hasLines        bool // jobs with order keys are live
 }
 
 // run performs one step. If another process has the lock, it does nothing.
@@ -98,7 +102,7 @@ func (c *advanceStep) run(ctx context.Context) error {
 	locked, hasGroups := false, false
 	c.p.queueRow(c.s.sql["advance_lock"], nil, &locked)
 	c.p.queueRow(c.s.sql["now"], nil, &c.now)
-	c.p.queueRow(c.s.sql["check_groups_exist"], nil, &hasGroups)
+	c.p.queueRow(c.s.sql["check_work_to_advance"], nil, &hasGroups, &c.hasLines)
 	c.readPages()
 	if err := c.p.flush(ctx); err != nil || !locked {
 		return err

@@ -153,6 +153,7 @@ func (p *claimPlanner) takeBatch(ctx context.Context, l *claimTry) (taken claimR
 	if err != nil {
 		return taken, err
 	}
+	form := lanesForm(l.scope, known)
 	statements := []string{"claim_lane", "claim", "claim"}
 	if p.multiLine.Load() > 0 {
 		statements = statements[1:]
@@ -160,8 +161,8 @@ func (p *claimPlanner) takeBatch(ctx context.Context, l *claimTry) (taken claimR
 	for n, statement := range statements {
 		even := n == len(statements)-1
 		args := append([]any{cleanText(textArray(l.scope.Queues)), clampLimit(l.Limit), even}, l.scan.args...)
-		args = append(args, cleanText(textArray(l.scope.Kinds)), known)
-		taken, err = p.takeOnce(ctx, statement, &l.claimRequest, args)
+		args = append(args, cleanText(textArray(l.scope.Kinds)), intArray(known))
+		taken, err = p.takeOnce(ctx, statement+form, &l.claimRequest, args)
 		p.learnLines(statement, l.scope, &taken)
 		if err != nil || len(taken.leases) > 0 || !taken.more && !taken.planned {
 			return taken, err
@@ -173,6 +174,21 @@ func (p *claimPlanner) takeBatch(ctx context.Context, l *claimTry) (taken claimR
 		}
 	}
 	return taken, nil
+}
+
+// maxSearchedKinds is up to how many kinds a claim searches one by one.
+const maxSearchedKinds = 16
+
+// lanesForm names the form of the claim statements that finds the lanes of a scope, or of the known lines.
+func lanesForm(scope *lane.Scope, known []int32) string {
+	switch queues, kinds := len(scope.Queues), len(scope.Kinds); {
+	case len(known) > 0:
+		return " of lines"
+	case queues > 0 && kinds > 0 && kinds <= maxSearchedKinds:
+		return " of kinds"
+	default:
+		return " of queues"
+	}
 }
 
 // learnLines remembers whether a claim of this scope has many lanes, and whether jobs are in more than one line.
@@ -190,27 +206,27 @@ func (p *claimPlanner) learnLines(statement string, scope *lane.Scope, taken *cl
 // maxKnownLines is the maximum number of lines in the parameter of a statement.
 const maxKnownLines = 1000
 
-// knownLines returns the lines that a claim has to read, as a parameter; empty for all of them.
+// knownLines returns the lines that a claim has to read; empty for all of them.
 //
 // Two hundred kinds in one queue are two hundred lanes, most of them empty. A claim that searches each of them pays for all. So for a claim with more
 // than lane.FewLines lanes the planner remembers which lines are not empty, as it does for planned claims, and the statement reads only these. Jobs
 // that another process puts into an empty lane are found when the memory is stale, or when a claim comes back short.
-func (p *claimPlanner) knownLines(ctx context.Context, l *claimTry) (string, error) {
+func (p *claimPlanner) knownLines(ctx context.Context, l *claimTry) ([]int32, error) {
 	if l.all || !p.wide.has(l.scope) {
-		return intArray(nil), nil
+		return nil, nil
 	}
 	if err := p.ensureLines(ctx, l.scope); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := p.ensureLanes(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	known := p.memory.inScope(l.scope)
 	if len(known) > maxKnownLines {
 		known = nil
 	}
 	l.narrowed = len(known) > 0
-	return intArray(known), nil
+	return known, nil
 }
 
 // mixedPriorities reports whether jobs of several priorities are ready in a scope, so that the least urgent could starve.

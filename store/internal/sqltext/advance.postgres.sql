@@ -2,9 +2,9 @@
 -- One process advances groups at a time. The lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(5721944081463208)
 
--- name: check_groups_exist
--- Without groups, ends of jobs need not be read.
-SELECT EXISTS (SELECT FROM holdfast_group)
+-- name: check_work_to_advance
+-- Without groups, ends of jobs need not be read, and without jobs in lines, no line needs to be looked at.
+SELECT EXISTS (SELECT FROM holdfast_group), coalesce((SELECT true FROM holdfast_order o WHERE o.live ORDER BY o.owner, o.key, o.seq LIMIT 1), false)
 
 -- name: advance_pages
 -- The pages after the last one that groups have followed, without their jobs.

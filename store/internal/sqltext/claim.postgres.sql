@@ -5,23 +5,42 @@
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
 
--- part: claim_open
--- The open lines of a claim, and the parts of each that it reads. Parameters: queues $5 and kinds $12 (empty: all; up to 16 kinds are searched one by
--- one, more are filtered), known lines $13 (empty: all), marks $8-$11.
---
--- A line is open if no hold closes it. The lanes of a closed queue are not read. Empty lines of retries are left out; this is checked with a subquery
--- and a limit for each line, because an EXISTS becomes a join, and where all jobs are in one lane that join reads the whole index. With $13 only the
--- lines are read that the store remembers as not empty.
---
--- The marks leave out the dead rows of earlier claims: each row of "span" is a part of a line, from after a key ($9 priority, $10 job) up to a
--- priority ($11).
---
--- If owners have to share, or a hold limits, counts or looks at tags, one statement is not enough: then no line is open, and "planned" is true.
+-- part: claim_holds
+-- The first part of a claim without a plan: the holds in force. The parameters of these claims are queues $5 and kinds $12 (empty: all), the lines $13
+-- that the store remembers as not empty (empty: no memory), and marks $8-$11.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 hold AS MATERIALIZED (
     SELECT h.scope, h.name, h.retries, h.at_most = 0 AND h.per_second IS NULL AS closed
       FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)
-), queue AS MATERIALIZED (
+)
+
+-- part: lanes_of_kinds
+-- The lanes of a claim with few kinds in named queues, which a worker's claims usually are: searched one by one. The lanes of a closed queue are not
+-- read. There is one part for each way to find lanes, and not one part for all, because an idle worker's claim costs what its plan costs to set up.
+lane AS MATERIALIZED (
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency, true AS fresh, true AS retried
+      FROM unnest($5::text[]) AS n (queue) CROSS JOIN unnest($12::text[]) AS w (kind)
+     CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.queue = n.queue AND a.kind = w.kind OFFSET 0) AS l
+      LEFT JOIN holdfast_kind k ON k.kind = l.kind
+     WHERE cardinality($13::integer[]) = 0
+       AND NOT EXISTS (SELECT FROM hold h WHERE h.scope = 'queue' AND h.closed AND NOT h.retries
+                          AND (h.name = n.queue OR h.name LIKE '%*' AND starts_with(n.queue, left(h.name, -1))))
+)
+
+-- part: lanes_of_lines
+-- The lanes of the lines that the store remembers.
+lane AS MATERIALIZED (
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency, n.fresh, n.retried
+      FROM (SELECT abs(n) AS id, bool_or(n > 0) AS fresh, bool_or(n < 0) AS retried FROM unnest($13::integer[]) AS n GROUP BY abs(n)) AS n
+     CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.id = n.id OFFSET 0) AS l
+      LEFT JOIN holdfast_kind k ON k.kind = l.kind
+     WHERE (cardinality($5::text[]) = 0 OR l.queue = ANY ($5::text[])) AND (cardinality($12::text[]) = 0 OR l.kind = ANY ($12::text[]))
+)
+
+-- part: lanes_of_queues
+-- The lanes of any kinds in the named queues or in all. The lanes of a closed queue are not read. Up to 16 kinds are searched one by one, more are
+-- filtered.
+queue AS MATERIALIZED (
     SELECT ARRAY (SELECT n.queue FROM unnest(CASE WHEN cardinality($5::text[]) > 0 THEN $5::text[] ELSE ARRAY (
                        WITH RECURSIVE known AS (
                            (SELECT a.queue FROM holdfast_lane a ORDER BY a.queue LIMIT 1)
@@ -31,32 +50,36 @@ hold AS MATERIALIZED (
                    WHERE NOT EXISTS (SELECT FROM hold h WHERE h.scope = 'queue' AND h.closed AND NOT h.retries
                                         AND (h.name = n.queue OR h.name LIKE '%*' AND starts_with(n.queue, left(h.name, -1))))) AS names
 ), lane AS MATERIALIZED (
-    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency, true AS fresh, true AS retried
       FROM queue q CROSS JOIN LATERAL unnest(q.names) AS n (queue) CROSS JOIN unnest($12::text[]) AS w (kind)
      CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.queue = n.queue AND a.kind = w.kind OFFSET 0) AS l
       LEFT JOIN holdfast_kind k ON k.kind = l.kind
-     WHERE cardinality($12::text[]) BETWEEN 1 AND 16 AND NOT cardinality($13::integer[]) BETWEEN 1 AND 16
+     WHERE cardinality($12::text[]) BETWEEN 1 AND 16 AND cardinality($13::integer[]) = 0
      UNION ALL
-    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '')
-      FROM (SELECT DISTINCT abs(n) AS id FROM unnest($13::integer[]) AS n) AS n CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.id = n.id OFFSET 0) AS l
-      LEFT JOIN holdfast_kind k ON k.kind = l.kind
-     WHERE cardinality($13::integer[]) BETWEEN 1 AND 16 AND l.queue = ANY ((SELECT names FROM queue)::text[])
-       AND (cardinality($12::text[]) = 0 OR l.kind IN (SELECT unnest($12::text[])))
-     UNION ALL
-    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '')
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, ''), true, true
       FROM holdfast_lane l LEFT JOIN holdfast_kind k ON k.kind = l.kind
-     WHERE l.queue = ANY ((SELECT names FROM queue)::text[]) AND NOT cardinality($12::text[]) BETWEEN 1 AND 16 AND NOT cardinality($13::integer[]) BETWEEN 1 AND 16
+     WHERE l.queue = ANY ((SELECT names FROM queue)::text[]) AND NOT cardinality($12::text[]) BETWEEN 1 AND 16
        AND (cardinality($12::text[]) = 0 OR l.kind IN (SELECT unnest($12::text[])))
-), held AS MATERIALIZED (
+)
+
+-- part: claim_lines
+-- The open lines of a claim's lanes, and the parts of each that it reads.
+--
+-- A line is open if no hold closes it. Empty lines of retries are left out; this is checked with a subquery and a limit for each line, because an
+-- EXISTS becomes a join, and where all jobs are in one lane that join reads the whole index.
+--
+-- The marks leave out the dead rows of earlier claims: each row of "span" is a part of a line, from after a key ($9 priority, $10 job) up to a
+-- priority ($11).
+--
+-- If owners have to share, or a hold limits, counts or looks at tags, one statement is not enough: then no line is open, and "planned" is true.
+held AS MATERIALIZED (
     SELECT l.id, h.closed, h.retries FROM hold h CROSS JOIN lane l CROSS JOIN LATERAL (
         SELECT CASE h.scope WHEN 'queue' THEN l.queue WHEN 'kind' THEN l.kind WHEN 'owner' THEN l.owner WHEN 'dependency' THEN l.dependency ELSE '' END AS name) x
      WHERE x.name = h.name OR h.name LIKE '%*' AND x.name <> '' AND starts_with(x.name, left(h.name, -1))
 ), line AS MATERIALIZED (
-    SELECT id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed AND NOT retries)
-       AND (cardinality($13::integer[]) = 0 OR id IN (SELECT unnest($13::integer[])))
+    SELECT id, owner FROM lane WHERE fresh AND id NOT IN (SELECT id FROM held WHERE closed AND NOT retries)
      UNION ALL
-    SELECT -id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed)
-       AND (cardinality($13::integer[]) = 0 OR -id IN (SELECT unnest($13::integer[])))
+    SELECT -id, owner FROM lane WHERE retried AND id NOT IN (SELECT id FROM held WHERE closed)
        AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)
 ), planned AS MATERIALIZED (
     SELECT EXISTS (SELECT FROM hold WHERE scope = 'tag') OR EXISTS (SELECT FROM held WHERE NOT closed)
@@ -99,10 +122,10 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
        CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_progress)) THEN (SELECT y.checkpoint FROM holdfast_progress y WHERE y.job = t.job) END
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
--- name: claim_lane
+-- part: take_one_line
 -- Takes the first $6 jobs if exactly one line is open, skipping rows that other claims have locked. If nothing was taken, the answer says whether
 -- "claim" may find jobs.
-{claim_open}, taken AS MATERIALIZED (
+taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER () AS n
       FROM (SELECT q.* FROM span s CROSS JOIN LATERAL (
                 SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.releases, r.generation
@@ -110,16 +133,16 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
                  WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
                  ORDER BY r.priority, r.job LIMIT $6::integer FOR UPDATE SKIP LOCKED) q
              WHERE (SELECT count(*) FROM open) = 1 AND NOT $7::boolean LIMIT $6::integer) t
-), {claim_end}
+)
 
--- name: claim
+-- part: take_many_lines
 -- Counts, without locks, how many of the $6 most urgent and oldest jobs are in each open line ("share"), then takes as many from each, skipping rows
 -- that other claims have locked. It first reads a few jobs of every line, and reads deeper only in lines where all of these were among the first $6.
 -- A single open line needs no count.
 --
 -- With $7 every line gives an equal share instead. This is the last try of a claim that took nothing although jobs are ready, because other claims
 -- hold the first rows of each line.
-{claim_open}, size AS MATERIALIZED (
+size AS MATERIALIZED (
     SELECT count(*) AS lanes, least($6::integer, $6::integer / greatest(count(*), 1) + 8) AS depth FROM open
 ), head AS MATERIALIZED (
     SELECT p.lane, p.priority, p.job, row_number() OVER (ORDER BY p.priority, p.job) AS n
@@ -158,7 +181,31 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
                      ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) q
                  WHERE s.lane = share.lane LIMIT share.n) r
              LIMIT $6::integer) t
-), {claim_end}
+)
+
+-- name: claim_lane of kinds
+-- For claims of few kinds in named queues, while one line is open.
+{claim_holds}, {lanes_of_kinds}, {claim_lines}, {take_one_line}, {claim_end}
+
+-- name: claim_lane of lines
+-- For claims that read only the lines that the store remembers, while one of them is open.
+{claim_holds}, {lanes_of_lines}, {claim_lines}, {take_one_line}, {claim_end}
+
+-- name: claim_lane of queues
+-- For all other claims, while one line is open.
+{claim_holds}, {lanes_of_queues}, {claim_lines}, {take_one_line}, {claim_end}
+
+-- name: claim of kinds
+-- For claims of few kinds in named queues, when several lines are open.
+{claim_holds}, {lanes_of_kinds}, {claim_lines}, {take_many_lines}, {claim_end}
+
+-- name: claim of lines
+-- For claims that read only the lines that the store remembers, when several are open.
+{claim_holds}, {lanes_of_lines}, {claim_lines}, {take_many_lines}, {claim_end}
+
+-- name: claim of queues
+-- For all other claims, when several lines are open.
+{claim_holds}, {lanes_of_queues}, {claim_lines}, {take_many_lines}, {claim_end}
 
 -- part: take_from
 -- For planned claims: the plan has decided everything, so no line is searched.
