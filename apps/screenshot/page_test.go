@@ -101,7 +101,7 @@ func TestAVisitorSignsUpShootsWatchesARetryAndRunsOutOfCredits(t *testing.T) {
 		if v.status != 402 {
 			s.Errorf("%d", v.status)
 		}
-		v.sees("INSUFFICIENT_CREDITS", "1 credit is needed and 0 are available.")
+		v.sees("INSUFFICIENT_CREDITS", "1 credit is needed and 0 are available.", `value="`+s.origin.URL+`/third"`)
 		v.open("/credits").sees("capture", "reserve", "grant", "Spent on retries")
 		s.sound()
 	}, "WELCOME_CREDITS", "2")

@@ -124,6 +124,9 @@ func (t *tab) part(ctx context.Context) (b box, err error) {
 		size := layout.CSSContentSize
 		return box{0, 0, max(float64(o.Width), math.Ceil(size.Width)), max(1, math.Ceil(size.Height))}, nil
 	}
+	if t.pixels(float64(o.Height)) <= maxSingle { // the browser draws what is in view
+		return box{0, 0, float64(o.Width), float64(o.Height)}, nil
+	}
 	position, err := evaluate[[]float64](ctx, t, `[scrollX, scrollY]`)
 	if err != nil || len(position) != 2 {
 		return b, errors.Join(err, ctx.Err())

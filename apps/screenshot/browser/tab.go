@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 
 	"github.com/holdfastdev/holdfast/apps/internal/egress"
@@ -31,9 +32,10 @@ type tab struct {
 	context cdp.BrowserContextID
 	target  target.ID
 	session *chromium.Session
-	stop    context.CancelFunc      // of the watch over memory
-	end     context.CancelCauseFunc // of the shot, which may wait for an answer that a page that has ended does not give
-	phase   string                  // what the shot does now, for the detail of a failure
+	world   runtime.ExecutionContextID // in which evaluate runs; 0: none yet. For the goroutine of the shot only
+	stop    context.CancelFunc         // of the watch over memory
+	end     context.CancelCauseFunc    // of the shot, which may wait for an answer that a page that has ended does not give
+	phase   string                     // what the shot does now, for the detail of a failure
 
 	icon network.RequestID // of the page's icon, which the browser requests for itself: the picture does not need it. For handlers of events only
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,8 +83,9 @@ func (t *tab) open(ctx context.Context) error {
 		return err
 	}
 	t.session.Handle(t.handle)
-	for _, step := range []func(context.Context) error{t.restrict, t.observe, t.emulate, t.setCookies} {
-		if err := step(ctx); err != nil {
+	// All are sent before the first answer is read: a browser under load takes as long for each answer as for all of them.
+	for _, wait := range slices.Concat(t.restrict(), t.observe(), t.emulate(), t.setCookies()) {
+		if err := wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -109,18 +111,19 @@ func (t *tab) network() egress.Limits {
 
 // do executes a command whose answer says nothing.
 func do[P, R any](ctx context.Context, s *chromium.Session, command cdp.Command[P, R], params P) error {
-	_, err := chromium.Call(ctx, s, command, params)
-	return err
+	return begin(s, command, params)(ctx)
 }
 
-// inTurn executes steps until one fails.
-func inTurn(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+// An answered waits until a command that was sent is answered.
+type answered func(context.Context) error
+
+// begin sends a command whose answer says nothing.
+func begin[P, R any](s *chromium.Session, command cdp.Command[P, R], params P) answered {
+	pending := chromium.Begin(s, command, params)
+	return func(ctx context.Context) error {
+		_, err := pending.Wait(ctx)
+		return err
 	}
-	return nil
 }
 
 // noWorkers runs in each document before its own scripts. A service worker would answer for the page, and outlive it.
@@ -130,74 +133,50 @@ const noWorkers = `(() => {
 })()`
 
 // restrict refuses downloads and service workers.
-func (t *tab) restrict(ctx context.Context) error {
+func (t *tab) restrict() []answered {
 	root := t.slot.process.Browser
-	return inTurn(
-		func() error {
-			return do(ctx, root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: t.context})
-		},
-		func() error {
-			return do(ctx, t.session, network.SetBypassServiceWorker, network.SetBypassServiceWorkerParams{Bypass: true})
-		},
-		func() error {
-			return do(ctx, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noWorkers})
-		},
-		func() error {
-			return do(ctx, root, target.SetDiscoverTargets, target.SetDiscoverTargetsParams{Discover: true})
-		},
-	)
+	return []answered{
+		begin(root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: t.context}),
+		begin(t.session, network.SetBypassServiceWorker, network.SetBypassServiceWorkerParams{Bypass: true}),
+		begin(t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noWorkers}),
+		begin(root, target.SetDiscoverTargets, target.SetDiscoverTargetsParams{Discover: true}),
+	}
 }
 
 // observe turns on the events of handle. The first request of the page is intercepted, because the browser asks only then for the credential of the proxy.
-func (t *tab) observe(ctx context.Context) error {
+func (t *tab) observe() []answered {
 	pattern := &fetch.RequestPattern{URLPattern: "*", ResourceType: network.ResourceTypeDocument}
 	if len(t.options.Headers) > 0 {
 		pattern.ResourceType = "" // headers belong to all requests
 	}
 	yes, small := true, int64(1<<16)
-	return inTurn(
-		func() error { return do(ctx, t.session, inspector.Enable, cdp.Empty{}) },
-		func() error { return do(ctx, t.session, page.Enable, page.EnableParams{}) },
-		func() error {
-			return do(ctx, t.session, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: true})
-		},
-		func() error {
-			return do(ctx, t.session, network.Enable, network.EnableParams{MaxTotalBufferSize: &small, MaxResourceBufferSize: &small, MaxPostDataSize: new(int64)})
-		},
-		func() error {
-			return do(ctx, t.session, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{pattern}, HandleAuthRequests: &yes})
-		},
-	)
+	return []answered{
+		begin(t.session, inspector.Enable, cdp.Empty{}),
+		begin(t.session, page.Enable, page.EnableParams{}),
+		begin(t.session, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: true}),
+		begin(t.session, network.Enable, network.EnableParams{MaxTotalBufferSize: &small, MaxResourceBufferSize: &small, MaxPostDataSize: new(int64)}),
+		begin(t.session, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{pattern}, HandleAuthRequests: &yes}),
+	}
 }
 
 // emulate sets the viewport, the theme, the locale and the time zone.
-func (t *tab) emulate(ctx context.Context) error {
+func (t *tab) emulate() []answered {
 	o, theme := t.options, "light"
 	if o.DarkMode {
 		theme = "dark"
 	}
-	return inTurn(
-		func() error {
-			return do(ctx, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-				Width: int64(o.Width), Height: int64(o.Height), DeviceScaleFactor: o.Scale,
-			})
-		},
-		func() error {
-			return do(ctx, t.session, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
-		},
-		func() error {
-			return do(ctx, t.session, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: o.TimeZone})
-		},
-		func() error {
-			return do(ctx, t.session, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: strings.ReplaceAll(o.Locale, "-", "_")})
-		},
-		func() error {
-			return do(ctx, t.session, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: t.slot.process.UserAgent, AcceptLanguage: o.Locale})
-		},
-	)
+	return []answered{
+		begin(t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: int64(o.Width), Height: int64(o.Height), DeviceScaleFactor: o.Scale,
+		}),
+		begin(t.session, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}),
+		begin(t.session, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: o.TimeZone}),
+		begin(t.session, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: strings.ReplaceAll(o.Locale, "-", "_")}),
+		begin(t.session, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: t.slot.process.UserAgent, AcceptLanguage: o.Locale}),
+	}
 }
 
-func (t *tab) setCookies(ctx context.Context) error {
+func (t *tab) setCookies() []answered {
 	if len(t.options.Cookies) == 0 {
 		return nil
 	}
@@ -209,10 +188,13 @@ func (t *tab) setCookies(ctx context.Context) error {
 		}
 		list = append(list, one)
 	}
-	if err := do(ctx, t.session, network.SetCookies, network.SetCookiesParams{Cookies: list}); err != nil {
-		return t.refuse("cookies", err)
-	}
-	return nil
+	set := begin(t.session, network.SetCookies, network.SetCookiesParams{Cookies: list})
+	return []answered{func(ctx context.Context) error {
+		if err := set(ctx); err != nil {
+			return t.refuse("cookies", err)
+		}
+		return nil
+	}}
 }
 
 // refuse returns the error of an option that only the browser could check.

@@ -251,16 +251,8 @@ func (t *tab) withSelector(ctx context.Context, field, selector, expression stri
 // evaluate evaluates an expression in a world of its own: scripts of the page cannot change what it sees, except for the document. When the page goes to another one
 // meanwhile, the expression is evaluated there.
 func evaluate[T any](ctx context.Context, t *tab, expression string) (value T, err error) {
-	yes := true
 	for {
-		var world page.CreateIsolatedWorldResult
-		var answer runtime.EvaluateResult
-		world, err = chromium.Call(ctx, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(t.target), WorldName: "holdfast"})
-		if err == nil {
-			answer, err = chromium.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{
-				Expression: expression, ContextID: world.ExecutionContextID, ReturnByValue: &yes, AwaitPromise: &yes,
-			})
-		}
+		answer, err := t.evaluateOnce(ctx, expression)
 		switch _, refused := asProtocolError(err); {
 		case err == nil && answer.ExceptionDetails != nil:
 			return value, fmt.Errorf("a script of the service failed in the page: %s", cut(answer.ExceptionDetails.Text, 200))
@@ -276,6 +268,23 @@ func evaluate[T any](ctx context.Context, t *tab, expression string) (value T, e
 			return value, err
 		}
 	}
+}
+
+// evaluateOnce evaluates an expression in the world of the document that is shown, which it makes if there is none yet. A world ends with its document.
+func (t *tab) evaluateOnce(ctx context.Context, expression string) (answer runtime.EvaluateResult, err error) {
+	yes := true
+	if t.world == 0 {
+		made, err := chromium.Call(ctx, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(t.target), WorldName: "holdfast"})
+		if err != nil {
+			return answer, err
+		}
+		t.world = made.ExecutionContextID
+	}
+	answer, err = chromium.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{Expression: expression, ContextID: t.world, ReturnByValue: &yes, AwaitPromise: &yes})
+	if _, refused := asProtocolError(err); refused {
+		t.world = 0
+	}
+	return answer, err
 }
 
 func asProtocolError(err error) (*chromium.ProtocolError, bool) {

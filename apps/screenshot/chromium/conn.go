@@ -141,23 +141,43 @@ type Session struct {
 }
 
 // Call executes a command and returns its answer.
-func Call[P, R any](ctx context.Context, s *Session, command cdp.Command[P, R], params P) (result R, err error) {
+func Call[P, R any](ctx context.Context, s *Session, command cdp.Command[P, R], params P) (R, error) {
+	return Begin(s, command, params).Wait(ctx)
+}
+
+// A Pending is a command whose answer is not read yet.
+type Pending[R any] struct {
+	session *Session
+	method  string
+	id      int64
+	answer  chan message
+	err     error // the command was not sent
+}
+
+// Begin sends a command. The browser executes the commands of a session in the order in which they were sent.
+func Begin[P, R any](s *Session, command cdp.Command[P, R], params P) Pending[R] {
 	id, answer, err := s.write(command.Method, params, true)
-	if err != nil {
-		return result, err
+	return Pending[R]{s, command.Method, id, answer, err}
+}
+
+// Wait returns the answer. It is called at most once.
+func (p Pending[R]) Wait(ctx context.Context) (result R, err error) {
+	if p.err != nil {
+		return result, p.err
 	}
+	c := p.session.conn
 	defer func() {
-		s.conn.mu.Lock()
-		defer s.conn.mu.Unlock()
-		delete(s.conn.answers, id)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.answers, p.id)
 	}()
 	select {
-	case m := <-answer:
+	case m := <-p.answer:
 		if m.Error != nil {
-			return result, &ProtocolError{command.Method, m.Error.Code, m.Error.Message}
+			return result, &ProtocolError{p.method, m.Error.Code, m.Error.Message}
 		}
 		return result, jsonv2.Unmarshal(m.Result, &result, decoding)
-	case <-s.conn.lost:
+	case <-c.lost:
 		return result, ErrLost
 	case <-ctx.Done():
 		return result, ctx.Err()

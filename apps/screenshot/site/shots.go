@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,16 @@ const pageShots = 24
 // statuses are the filters of the gallery.
 var statuses = []string{"", service.Queued, service.Processing, service.Completed, service.Failed, service.Cancelled}
 
-func (s *Site) gallery(v *visit) error {
+func (s *Site) gallery(v *visit) error { return s.showGallery(v, http.StatusOK, refusedForm{}) }
+
+// A refusedForm is what the form of the gallery was sent with, and why it was refused.
+type refusedForm struct {
+	url.Values
+	Line, Code string
+}
+
+// showGallery shows the gallery, with the form as it was sent if it was refused.
+func (s *Site) showGallery(v *visit, answer int, refused refusedForm) error {
 	q := v.r.URL.Query()
 	status := strings.ToUpper(q.Get("status"))
 	shots, next, err := s.Service.Jobs(v.r.Context(), service.Query{Owner: v.Organisation, Status: status, Limit: pageShots, Cursor: q.Get("cursor")})
@@ -37,13 +47,24 @@ func (s *Site) gallery(v *visit) error {
 		Statuses []string
 		Balance  credit.Balance
 		Key      holdfast.ID
-	}{shots, next, status, statuses, balance, holdfast.NewID()}
-	return s.render(v, http.StatusOK, "gallery.html", view{Title: "Screenshots", Nav: "gallery", Data: data})
+		Form     refusedForm
+		Formats  []shot.Format
+	}{shots, next, status, statuses, balance, holdfast.NewID(), refused, []shot.Format{shot.PNG, shot.JPEG, shot.WebP, shot.PDF}}
+	return s.render(v, answer, "gallery.html", view{Title: "Screenshots", Nav: "gallery", Data: data})
 }
 
-// submit takes the form of the gallery. Its key makes sure that a form that is sent twice is one shot.
+// submit takes the form of the gallery. A form that is refused is shown again with what was written into it.
 func (s *Site) submit(v *visit) error {
-	form := v.r.PostForm
+	err := s.submitForm(v, v.r.PostForm)
+	if err == nil {
+		return nil
+	}
+	refused, status, line := s.explain(v, err)
+	return s.showGallery(v, status, refusedForm{v.r.PostForm, line, refused.Code})
+}
+
+// submitForm submits what a form asks for. The key of the form makes sure that one that is sent twice is one shot.
+func (s *Site) submitForm(v *visit, form url.Values) error {
 	address := strings.TrimSpace(form.Get("url"))
 	if address != "" && !strings.Contains(address, "://") {
 		address = "https://" + address

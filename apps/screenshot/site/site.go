@@ -192,17 +192,23 @@ func (s *Site) render(v *visit, status int, name string, data view) error {
 
 // failed shows an error as a page.
 func (s *Site) failed(v *visit, err error) {
-	refused, status := api.Explain(err)
-	web.ReportError(v.w, v.r, s.Log, status, err)
-	line := refused.Error()
-	if refused.Short != nil {
-		line = refused.Short.Error() + "."
-		line = strings.ToUpper(line[:1]) + line[1:]
-	}
+	refused, status, line := s.explain(v, err)
 	data := struct{ Code, Line string }{refused.Code, line}
 	if err := s.render(v, status, "error.html", view{Title: "Error", Data: data}); err != nil {
 		s.API.Fail(v.w, v.r, err)
 	}
+}
+
+// explain reports an error, and returns it with its HTTP status and what a page says of it.
+func (s *Site) explain(v *visit, err error) (refused *service.Error, status int, line string) {
+	refused, status = api.Explain(err)
+	web.ReportError(v.w, v.r, s.Log, status, err)
+	line = refused.Error()
+	if refused.Short != nil {
+		line = refused.Short.Error() + "."
+		line = strings.ToUpper(line[:1]) + line[1:]
+	}
+	return refused, status, line
 }
 
 func (s *Site) missing(w http.ResponseWriter, r *http.Request) {
