@@ -99,7 +99,9 @@ func (a *attempt) age() time.Duration {
 
 // Attempt returns the number of this attempt since the job was enqueued or manually retried, counting from 1. Unlike that of holdfast.Job it is also right for a
 // job that a test makes without a state.
-func (j *Job[A]) Attempt() int { return j.Failures + j.Crashes + j.Releases + 1 }
+func (j *Job[A]) Attempt() int { return attemptNumber(&j.Lease) }
+
+func attemptNumber(l *store.Lease) int { return l.Failures + l.Crashes + l.Releases + 1 }
 
 // Progress stores how far the work is, in percent from 0 to 100, for people to see. ErrLeaseLost means that another worker has the job: the handler
 // should stop.

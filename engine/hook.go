@@ -100,7 +100,7 @@ func (n *announcer) logAttempt(o *outcome) {
 	}
 	attrs := []slog.Attr{
 		slog.String("event", event), slog.String("job_id", lease.ID.String()), slog.String("kind", lease.Kind),
-		slog.String("queue", lease.Queue), slog.Int("attempt", lease.Attempt()), slog.String("status", string(v.To)),
+		slog.String("queue", lease.Queue), slog.Int("attempt", attemptNumber(lease)), slog.String("status", string(v.To)),
 		slog.Float64("duration_ms", float64(o.Took)/float64(time.Millisecond)),
 	}
 	attrs = append(attrs, o.failureAttrs()...)
@@ -187,7 +187,7 @@ type AttemptEnd struct {
 // end describes the settled outcome for Config.OnAttemptEnd.
 func (o *outcome) end() AttemptEnd {
 	v, lease := &o.verdict, o.attempt.lease
-	end := AttemptEnd{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: lease.Attempt(), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
+	end := AttemptEnd{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: attemptNumber(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
 	if v.Charge == store.ChargeFailure {
 		end.Left = max(0, v.Limit-lease.Failures-1)
 	}
