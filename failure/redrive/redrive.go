@@ -80,6 +80,10 @@ func (o Spec) Check() error {
 	o.checkChange(&p)
 	p.refuse(strings.TrimSpace(o.Actor) == "" || len(o.Actor) > check.MaxKey, "no actor, or a long one: name the person or program that redrives, in at most %d bytes", check.MaxKey)
 	p.refuse(len(o.Reason) > 900, "a reason of %d bytes: the limit is 900", len(o.Reason))
+	if len(p) == 0 { // a step that the store refuses would be tried again for ever
+		step := Progress{ID: holdfast.ID{1}, Spec: o}.Step(nil)
+		return step.Check()
+	}
 	return errors.Join(p...)
 }
 

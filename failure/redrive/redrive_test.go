@@ -291,3 +291,20 @@ func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 		t.Errorf("discarded without a reason: %v", err)
 	}
 }
+
+// A step that the store refuses is tried again for ever, so such an order may not begin.
+func TestAnOrderIsRefusedIfTheStoreWouldRefuseItsSteps(t *testing.T) {
+	for part, change := range map[string]func(*Spec){
+		`queue "holdfast": it is reserved`: func(o *Spec) { o.Queue = "holdfast" },
+		`queue "HoldFast": it is reserved`: func(o *Spec) { o.Queue = "HoldFast" },
+		"without control characters":       func(o *Spec) { o.Reason = "repaired\nand tested" },
+		"actor \"ann\\x1b[2J\"":            func(o *Spec) { o.Actor = "ann\x1b[2J" },
+		"not valid JSON":                   func(o *Spec) { o.Patch = json.RawMessage("{\"size\": \"\xff\"}") },
+	} {
+		o := careful()
+		change(&o)
+		if err := o.Check(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: the order was answered with %v", part, err)
+		}
+	}
+}
