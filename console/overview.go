@@ -30,7 +30,8 @@ type overview struct {
 	Queues      []depthRow
 	Slow        []slowRow
 	Workers     int
-	Unattended  []ops.Unattended // kinds with claimable jobs that no live worker handles
+	Unattended  []ops.Unattended // kinds with claimable jobs that no live worker handles: the first
+	Others      int              // how many more there are
 	Redrives    []redriveRow
 }
 
@@ -76,7 +77,8 @@ func (c *Console) overview(q *request) (page, error) {
 		o.Share = float64(o.Total.Failed+o.Total.Retried) / float64(ended)
 	}
 	o.Breakers, o.Redrives, o.Queues = q.breakerRows(seen.breakers), q.redriveRows(seen.redrives), q.depthRows(depths)
-	o.Workers, o.Unattended, o.Slow = len(seen.workers), ops.FindUnattended(depths, seen.workers), slowRows(busy, seen.workers)
+	o.Workers, o.Slow = len(seen.workers), slowRows(busy, seen.workers)
+	o.Unattended, o.Others = unattendedRows(depths, seen.workers)
 	err = inParallel(
 		func() (err error) { o.Tiles, err = q.tiles(depths, seen); return err },
 		func() (err error) { o.ErrorGroups, err = q.newErrorGroups(seen); return err },
@@ -220,4 +222,11 @@ func (q *request) depthRows(depths []store.Depth) (rows []depthRow) {
 	}
 	slices.SortStableFunc(rows, func(a, b depthRow) int { return cmp.Or(cmp.Compare(b.Lag, a.Lag), cmp.Compare(b.Ready, a.Ready)) })
 	return rows[:min(len(rows), 2*maxRows)]
+}
+
+// unattendedRows returns the first kinds that no live worker handles, and how many more there are: callers can invent any number of queues and kinds.
+func unattendedRows(depths []store.Depth, workers []store.WorkerInfo) (rows []ops.Unattended, others int) {
+	rows = ops.FindUnattended(depths, workers)
+	others = max(0, len(rows)-4*maxRows)
+	return rows[:len(rows)-others], others
 }

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast/apikey"
@@ -20,11 +21,15 @@ func (c *Console) mountQueues() {
 	c.handleAction("/shares/set", apikey.Operator, setShare)
 }
 
-// queuePace is the time over which the pace of a queue is measured.
-const queuePace = 15 * time.Minute
+const (
+	queuePace    = 15 * time.Minute // time over which the pace of a queue is measured
+	maxQueueRows = 200              // queues on the page, because callers can invent any number of queues
+)
 
 // A queuePage is the data of the queues page.
 type queuePage struct {
+	Find    string // only queues whose name contains this
+	All     int    // queues that match, of which Rows has the first
 	Rows    []queueRow
 	Holds   []holdRow
 	Lines   []store.HeldLine // lines of order keys that dead letters hold
@@ -102,7 +107,10 @@ func queuesScreen(q *request) (page, error) {
 		}
 	}
 	slices.SortStableFunc(shown.Holds, func(a, b holdRow) int { return cmp.Compare(b.Behind, a.Behind) })
-	shown.Rows = rows.all(q)
+	shown.Find = q.text("find")
+	maps.DeleteFunc(rows, func(name string, _ *queueRow) bool { return !strings.Contains(name, shown.Find) })
+	shown.Rows, shown.All = rows.all(q), len(rows)
+	shown.Rows = shown.Rows[:min(len(shown.Rows), maxQueueRows)]
 	return page{name: "queues", title: "Queues", topics: []string{"jobs", "holds", "workers"}, data: shown}, nil
 }
 

@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -82,4 +84,27 @@ func (s *scene) holdOn(scope, name string) *store.Hold {
 		}
 	}
 	return nil
+}
+
+// Callers can invent any number of queues, so no page lists them all.
+func TestPagesListABoundedNumberOfQueues(t *testing.T) {
+	s := emptyScene(t)
+	drafts := make([]holdfast.Draft, 1000)
+	for i := range drafts {
+		drafts[i] = holdfast.Draft{Kind: "mail", Queue: fmt.Sprintf("made-up-%04d", i)}
+	}
+	if _, err := s.Store.Enqueue(t.Context(), drafts); err != nil {
+		t.Fatal(err)
+	}
+	text := s.shows("/queues", "200 queues of 1,000 are listed", `id="q-made-up-0199"`, `name="find"`)
+	if n := strings.Count(text, `id="q-made-up-`); n != 200 {
+		t.Errorf("the page lists %d queues", n)
+	}
+	s.shows("/queues?find=up-0999", `id="q-made-up-0999"`, "All queues")
+	s.shows("/queues?find=unheard", "No queues match")
+	for path, part := range map[string]string{"/overview": "980 more kinds without a worker", "/workers": "and 980 more"} {
+		if text := s.shows(path, part); strings.Count(text, "made-up-") > 150 {
+			t.Errorf("%s names %d queues", path, strings.Count(text, "made-up-"))
+		}
+	}
 }

@@ -26,7 +26,8 @@ type workerPage struct {
 	Used       int
 	Silent     int
 	Versions   []string
-	Unattended []ops.Unattended // kinds with claimable jobs that no live worker handles
+	Unattended []ops.Unattended // kinds with claimable jobs that no live worker handles: the first
+	Others     int              // how many more there are
 	Slow       []slowRow
 }
 
@@ -78,7 +79,7 @@ func workersScreen(q *request) (page, error) {
 		return page{}, err
 	}
 	shown.Slow = slowRows(busy, workers)
-	shown.Unattended = ops.FindUnattended(depths, workers)
+	shown.Unattended, shown.Others = unattendedRows(depths, workers)
 	return page{name: "workers", title: "Workers", topics: []string{"workers", "jobs"}, data: shown}, nil
 }
 
