@@ -27,7 +27,7 @@ import (
 type scriptedCamera struct {
 	mu    sync.Mutex
 	takes time.Duration          // how long a picture takes
-	once  map[string]bool        // hosts that fail only once
+	left  map[string]int         // how many pictures of a host still fail; without an entry: all
 	fails map[string]string      // code of the failures, by host; "*" for all hosts, and then the probe fails too
 	taken map[string][]time.Time // when pictures were begun, by host
 	busy  int
@@ -37,7 +37,7 @@ type scriptedCamera struct {
 // newCamera returns a camera that needs a second and a bit for a picture: in virtual time attempts end between the ticks of the engine's duties, so that no goroutine waits
 // for a mutex while the store's writer waits for a transaction of the service.
 func newCamera() *scriptedCamera {
-	return &scriptedCamera{takes: 1013 * time.Millisecond, once: map[string]bool{}, fails: map[string]string{}, taken: map[string][]time.Time{}}
+	return &scriptedCamera{takes: 1013 * time.Millisecond, left: map[string]int{}, fails: map[string]string{}, taken: map[string][]time.Time{}}
 }
 
 // Take takes a picture.
@@ -65,8 +65,11 @@ func (c *scriptedCamera) Take(ctx context.Context, o shot.Options) (*shot.Pictur
 	defer c.mu.Unlock()
 	for _, host := range []string{u.Hostname(), "*"} {
 		if name := c.fails[host]; name != "" {
-			if c.once[host] {
-				c.fails[host] = ""
+			if n, limited := c.left[host]; limited {
+				if n == 0 {
+					continue
+				}
+				c.left[host]--
 			}
 			return nil, code.New(name, u.Hostname(), nil)
 		}
@@ -94,11 +97,11 @@ func (c *scriptedCamera) set(host, name string) {
 	c.fails[host] = name
 }
 
-// failOnce lets the pictures of a host succeed after the next failure.
-func (c *scriptedCamera) failOnce(host string) {
+// setTimes makes so many pictures of a host fail.
+func (c *scriptedCamera) setTimes(host, name string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.once[host] = true
+	c.fails[host], c.left[host] = name, n
 }
 
 // begun returns when the pictures of a host were begun.
