@@ -29,6 +29,7 @@ type scriptedCamera struct {
 	takes time.Duration          // how long a picture takes
 	left  map[string]int         // how many pictures of a host still fail; without an entry: all
 	fails map[string]string      // code of the failures, by host; "*" for all hosts, and then the probe fails too
+	hold  chan struct{}          // pictures of the host hold.example are taken when it is closed
 	taken map[string][]time.Time // when pictures were begun, by host
 	busy  int
 	most  int // how many were taken at once since the test last set it
@@ -37,7 +38,7 @@ type scriptedCamera struct {
 // newCamera returns a camera that needs a second and a bit for a picture: in virtual time attempts end between the ticks of the engine's duties, so that no goroutine waits
 // for a mutex while the store's writer waits for a transaction of the service.
 func newCamera() *scriptedCamera {
-	return &scriptedCamera{takes: 1013 * time.Millisecond, left: map[string]int{}, fails: map[string]string{}, taken: map[string][]time.Time{}}
+	return &scriptedCamera{takes: 1013 * time.Millisecond, left: map[string]int{}, hold: make(chan struct{}), fails: map[string]string{}, taken: map[string][]time.Time{}}
 }
 
 // Take takes a picture.
@@ -56,8 +57,15 @@ func (c *scriptedCamera) Take(ctx context.Context, o shot.Options) (*shot.Pictur
 		defer c.mu.Unlock()
 		c.busy--
 	}()
+	ready := time.After(c.takes)
+	if u.Hostname() == "hold.example" {
+		select {
+		case <-c.hold:
+		case <-ctx.Done():
+		}
+	}
 	select {
-	case <-time.After(c.takes):
+	case <-ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
