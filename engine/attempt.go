@@ -97,8 +97,9 @@ func (a *attempt) age() time.Duration {
 	return max(0, a.lease.AsOf.Sub(a.lease.Since)+a.elapsed())
 }
 
-// Number returns the number of this attempt since the job was enqueued or manually retried, counting from 1.
-func (j *Job[A]) Number() int { return attemptNumber(&j.Lease) }
+// Attempt returns the number of this attempt since the job was enqueued or manually retried, counting from 1. Unlike that of holdfast.Job it is also right for a
+// job that a test makes without a state.
+func (j *Job[A]) Attempt() int { return attemptNumber(&j.Lease) }
 
 func attemptNumber(l *store.Lease) int { return l.Failures + l.Crashes + l.Releases + 1 }
 
@@ -149,7 +150,7 @@ func (j *Job[A]) Log() *slog.Logger {
 	if j.attempt != nil {
 		log = j.attempt.maker.cfg.Log
 	}
-	return log.With("job_id", j.ID.String(), "kind", j.Kind, "queue", j.Queue, "attempt", j.Number())
+	return log.With("job_id", j.ID.String(), "kind", j.Kind, "queue", j.Queue, "attempt", j.Attempt())
 }
 
 // Result stores value as the job's result if the attempt completes. If the value cannot be written as JSON or is too large, the job fails for good,

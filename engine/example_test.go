@@ -92,8 +92,8 @@ func runUntil(lastKind string, cfg engine.Config, setup func(ctx context.Context
 func ExampleHandle_retry() {
 	run(engine.Config{}, func(ctx context.Context, e *engine.Engine, jobs store.Store) {
 		engine.Handle(e, func(_ context.Context, job *engine.Job[Welcome]) error {
-			fmt.Println("attempt", job.Number())
-			if job.Number() < 3 {
+			fmt.Println("attempt", job.Attempt())
+			if job.Attempt() < 3 {
 				return &failure.HTTPError{Status: 503}
 			}
 			return nil
@@ -118,7 +118,7 @@ func ExampleJob_Checkpoint() {
 			}
 			for ; page <= 3; page++ {
 				fmt.Println("page", page)
-				if page == 2 && job.Number() == 1 {
+				if page == 2 && job.Attempt() == 1 {
 					return errors.New("the printer is jammed")
 				}
 				if err := job.Checkpoint(ctx, page+1); err != nil {

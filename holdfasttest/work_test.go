@@ -93,7 +93,7 @@ func TestWorkGivesTheHandlerItsSituation(t *testing.T) {
 		if err != nil || !found || saved.Step != 4 {
 			t.Errorf("checkpoint: %v %v %+v", found, err, saved)
 		}
-		if job.Number() != 4 || job.Failures != 2 || job.Crashes != 1 || job.Owner != "acme" || !job.CreatedAt.Equal(created) || job.State != holdfast.Processing {
+		if job.Attempt() != 4 || job.Failures != 2 || job.Crashes != 1 || job.Owner != "acme" || !job.CreatedAt.Equal(created) || job.State != holdfast.Processing {
 			t.Errorf("job: %+v", job.Lease)
 		}
 		return nil
@@ -177,7 +177,7 @@ func TestAJobLiteralNeverPanics(t *testing.T) {
 	job.Result("ok")
 	job.SetDependency("scale")
 	job.Log().Debug("nothing")
-	if found, err := job.Resume(new(int)); found || err != nil || job.Number() != 1 || job.Failures != 0 || job.Owner != "" {
+	if found, err := job.Resume(new(int)); found || err != nil || job.Attempt() != 1 || job.Failures != 0 || job.Owner != "" {
 		t.Errorf("resume: %v %v", found, err)
 	}
 }

@@ -59,7 +59,7 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 	}
 	defer leave()
 	receipt, err := sink.Deliver(ctx, Delivery{
-		Subscription: sub, Events: l.Events, More: l.More, ID: l.ID, Attempt: job.Number(), At: time.Now(), Source: s.cfg.Source, Secrets: secrets,
+		Subscription: sub, Events: l.Events, More: l.More, ID: l.ID, Attempt: job.Attempt(), At: time.Now(), Source: s.cfg.Source, Secrets: secrets,
 	})
 	switch {
 	case errors.Is(err, ErrGone):

@@ -36,7 +36,7 @@ func (mail) Kind() string { return "mail" }
 func work(_ context.Context, job *engine.Job[mail]) error {
 	time.Sleep(20 * time.Millisecond)
 	switch {
-	case job.Args.Do == "fail once" && job.Number() == 1:
+	case job.Args.Do == "fail once" && job.Attempt() == 1:
 		return errors.New("some error")
 	case job.Args.Do == "fail for good":
 		return failure.WithCode(errors.New("there is nothing there"), "NOT_FOUND")

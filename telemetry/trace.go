@@ -99,7 +99,7 @@ func attributesOf(job *engine.Raw) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		semconv.MessagingSystemKey.String("holdfast"), semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
 		semconv.MessagingDestinationName(job.Queue), semconv.MessagingMessageID(job.ID.String()),
-		attrKind.String(job.Kind), attrAttempt.Int(job.Number()), attrGeneration.Int(job.Generation),
+		attrKind.String(job.Kind), attrAttempt.Int(job.Attempt()), attrGeneration.Int(job.Generation),
 	}
 	if job.Dependency != "" {
 		all = append(all, attrDependency.String(job.Dependency))

@@ -28,7 +28,7 @@ type app struct {
 	log      *slog.Logger
 	metrics  *telemetry.Metrics
 
-	uploading, streaming limit.AtOnce // uploads and event streams in progress
+	uploading            limit.AtOnce // uploads in progress
 	perOwner, perAddress *limit.Rates // uploads per minute
 	keys                 *keyring.Gate
 	sessionKey           sessionKeyCache

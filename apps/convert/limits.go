@@ -14,7 +14,6 @@ const (
 	addressShare  = 2
 	addressFactor = 4 // an address may send this many times the uploads per minute of one session
 
-	maxStreams = 1000 // event streams of all visitors; the feed allows no more
 )
 
 // Answers to requests over a limit, and to requests for another host name.
@@ -49,15 +48,6 @@ func (a *app) admitUpload(owner, remote string) (release func(), err error) {
 	a.perOwner.Allow(owner)
 	a.perAddress.Allow(from)
 	return func() { endOne(); end() }, nil
-}
-
-// admitStream counts an event stream of an owner from an address, or refuses it. The caller calls release when the stream ends.
-func (a *app) admitStream(owner, remote string) (release func(), err error) {
-	release, ok := a.streaming.Join(shares(maxStreams, owner, limit.Network(remote))...)
-	if !ok {
-		return nil, tooManyStreams
-	}
-	return release, nil
 }
 
 func shares(all int, owner string, from netip.Addr) []limit.Share {

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -65,7 +66,7 @@ func tell(t *testing.T, story func(s *scene), change ...func(*settings)) {
 func eachStore(t *testing.T, law func(t *testing.T, address string)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { law(t, filepath.Join(t.TempDir(), "jobs.db")) })
-	t.Run("postgres", func(t *testing.T) { law(t, pgtest.Database(t)) })
+	t.Run("postgres", func(t *testing.T) { law(t, storefixture.Database(t)) })
 }
 
 // quick shortens the delays of retries and breakers, for scenarios in real time.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
-	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
 // A webHandler serves everything: the API, the page, health checks and metrics.
@@ -13,7 +13,7 @@ type webHandler struct {
 	*app
 	mux    *http.ServeMux
 	site   http.Handler // what surrounds the mux
-	feed   *sse.Handler
+	feed   *events.Streams
 	health *web.Health
 
 	mappingsCache mappingsCache

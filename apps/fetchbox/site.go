@@ -3,15 +3,17 @@ package main
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/api"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/events"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/pages"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
+	"github.com/holdfastdev/holdfast/store"
 )
 
 // A site serves everything over HTTP: the API, the pages, health checks and metrics. It logs and counts every request.
@@ -23,7 +25,10 @@ type site struct {
 
 // site returns the site of this process. The caller must call Close before it stops the server, because event streams do not end by themselves.
 func (a *app) site() (*site, error) {
-	streams, err := events.New(a.jobs, a.log)
+	streams, err := events.New(a.jobs, events.Config{
+		Source: "/fetchbox", Log: a.log, Operator: true, Change: publicCode, TooMany: tooManyStreams,
+		BadAfter: refusal.Invalid("after must be the id of the last event that you received, or be left out."),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +51,16 @@ func (a *app) site() (*site, error) {
 	around := web.Site{Addr: a.set.Addr, Hosts: a.set.Hosts, TrustProxy: a.set.TrustProxy, Log: a.log, Count: a.metrics, Refused: refuse}
 	s.Handler = around.Handler(mux)
 	return s, nil
+}
+
+var tooManyStreams = refusal.Error{Code: code.SystemOverloaded, Line: "Too many event streams are open.", After: 5 * time.Second}
+
+// publicCode gives an event the code of FetchBox.
+func publicCode(_ context.Context, e *store.Event) error {
+	if e.Code != "" {
+		e.Code = code.Of(e.Code).Name
+	}
+	return nil
 }
 
 // newHealth returns the health of this process: whether it can accept jobs. While the object storage or the stream is down, jobs are accepted and wait, and dead letters

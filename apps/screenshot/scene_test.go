@@ -23,6 +23,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/screenshot/service"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 	"github.com/holdfastdev/holdfast/internal/safehttp"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
@@ -148,7 +149,7 @@ type scene struct {
 func onBoth(t *testing.T, test func(s *scene), env ...string) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(newScene(t, env...)) })
-	t.Run("postgres", func(t *testing.T) { test(newScene(t, append(env, "DATABASE_URL", pgtest.Database(t))...)) })
+	t.Run("postgres", func(t *testing.T) { test(newScene(t, append(env, "DATABASE_URL", storefixture.Database(t))...)) })
 }
 
 // settingsFor returns settings for a test, in a folder of its own.

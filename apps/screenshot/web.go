@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/apps/screenshot/api"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -21,7 +22,7 @@ type face struct {
 	site   http.Handler
 	api    *api.API
 	health *web.Health
-	feed   *site.Feed
+	feed   *events.Streams
 }
 
 // face returns the HTTP side of this process. The caller must call Close before it stops the server, because event streams do not end by themselves.

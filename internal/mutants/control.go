@@ -101,8 +101,9 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "claim-ignores-kinds-in-its-statement", Breaks: "the same, for the single-statement claim on PostgreSQL",
-		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", " AND a.kind = w.kind OFFSET 0) AS l", " AND w.kind <> '' OFFSET 0) AS l"}},
-		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/postgres"},
+		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", "FROM unnest($5::text[]) AS n (queue) CROSS JOIN unnest($12::text[]) AS w (kind)\n     CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.queue = n.queue AND a.kind = w.kind",
+			"FROM unnest($5::text[]) AS n (queue) CROSS JOIN unnest($12::text[]) AS w (kind)\n     CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.queue = n.queue AND w.kind <> ''"}},
+		Test: []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/postgres"},
 	},
 	{
 		Name: "claim-ignores-slots-of-owners", Breaks: "a claim takes no more jobs of an owner than OwnerSlots allows",

@@ -88,7 +88,7 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	if c.Stdin != "" {
 		stdin = strings.NewReader(c.Stdin)
 	}
-	result, err := r.execute(ctx, p, call{p.environment(job.ID.String(), job.Number(), job.Trace), stdin, c.Args})
+	result, err := r.execute(ctx, p, call{p.environment(job.ID.String(), job.Attempt(), job.Trace), stdin, c.Args})
 	if err == nil {
 		job.Result(result)
 		return nil

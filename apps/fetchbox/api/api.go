@@ -8,13 +8,13 @@ import (
 
 	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/events"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/ops"
 )

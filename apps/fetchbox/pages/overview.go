@@ -18,6 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/upload"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/work"
+	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -169,11 +170,11 @@ func (p *pages) numbers(ctx context.Context, data *overviewData) error {
 	}
 	usage := p.Spool.Usage()
 	data.Tiles = []tile{
-		{Name: "Queued", Value: formatCount(queued), Note: formatCount(retrying) + " wait for another attempt"},
-		{Name: "Processing", Value: formatCount(running), Note: "this process runs up to " + formatCount(p.Concurrency)},
-		{Name: "Complete", Value: formatCount(data.Chart.Complete), Note: "in the last hour"},
-		{Name: "Failed", Value: formatCount(failed), Note: "until they are replayed", Link: "/dead-letters", Bad: failed > 0},
-		{Name: "Spool", Value: formatBytes(usage.Bytes), Note: fmt.Sprintf("%d files, of %s", usage.Files, formatBytes(usage.Quota))},
+		{Name: "Queued", Value: web.FormatCount(queued), Note: web.FormatCount(retrying) + " wait for another attempt"},
+		{Name: "Processing", Value: web.FormatCount(running), Note: "this process runs up to " + web.FormatCount(p.Concurrency)},
+		{Name: "Complete", Value: web.FormatCount(data.Chart.Complete), Note: "in the last hour"},
+		{Name: "Failed", Value: web.FormatCount(failed), Note: "until they are replayed", Link: "/dead-letters", Bad: failed > 0},
+		{Name: "Spool", Value: web.FormatBytes(usage.Bytes), Note: fmt.Sprintf("%d files, of %s", usage.Files, web.FormatBytes(usage.Quota))},
 	}
 	return nil
 }
@@ -212,7 +213,7 @@ func (p *pages) waits(ctx context.Context, proxies []proxy.Status) (list []strin
 	}
 	for _, pool := range slices.Sorted(maps.Keys(usable)) {
 		if !usable[pool] {
-			list = append(list, fmt.Sprintf("No proxy of the pool %s is usable. Its resources wait at no cost; a proxy is tried again %s.", pool, formatAge(time.Now(), next[pool])))
+			list = append(list, fmt.Sprintf("No proxy of the pool %s is usable. Its resources wait at no cost; a proxy is tried again %s.", pool, web.FormatAge(time.Now(), next[pool])))
 		}
 	}
 	return list, nil

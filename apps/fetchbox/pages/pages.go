@@ -15,13 +15,13 @@ import (
 	"github.com/holdfastdev/holdfast/apps/fetchbox/access"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/code"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/deadletter"
-	"github.com/holdfastdev/holdfast/apps/fetchbox/events"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/intake"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/proxy"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/refusal"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/replay"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/spool"
 	"github.com/holdfastdev/holdfast/apps/fetchbox/view"
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -30,7 +30,7 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"bytes": formatBytes, "age": formatAge, "percent": percentOf, "count": formatCount, "letter": func(n uint64) string { return strconv.FormatUint(n, 10) },
+	"bytes": web.FormatBytes[int64], "age": web.FormatAge, "percent": percentOf, "count": web.FormatCount[int], "letter": func(n uint64) string { return strconv.FormatUint(n, 10) },
 }).ParseFS(files, "page/*.html"))
 
 const (

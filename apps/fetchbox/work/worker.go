@@ -96,7 +96,7 @@ func (w *Worker) download(ctx context.Context, job *engine.Job[Task], at *checkp
 		*at = checkpoint{Failures: job.Failures} // the file is gone, as after a move to another machine
 	}
 	request := RequestOf(&job.Args.Resource)
-	request.Name, request.Attempt, request.Owner = name, job.Number(), job.Owner
+	request.Name, request.Attempt, request.Owner = name, job.Attempt(), job.Owner
 	if job.LastFailure != nil {
 		request.AvoidProxy = job.LastFailure.Context["proxy"]
 	}
@@ -132,7 +132,7 @@ func (w *Worker) store(ctx context.Context, job *engine.Job[Task], result fetch.
 		return nil
 	}
 	facts := func(err error) error {
-		return failure.With(failure.With(err, "proxy", result.Proxy), "attempt", strconv.Itoa(job.Number()))
+		return failure.With(failure.With(err, "proxy", result.Proxy), "attempt", strconv.Itoa(job.Attempt()))
 	}
 	found := handler.Output{}
 	if r.Handler != "" {

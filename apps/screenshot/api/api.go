@@ -37,7 +37,7 @@ type Config struct {
 
 // A Feed streams the events of the shots of an organisation.
 type Feed interface {
-	Follow(w http.ResponseWriter, r *http.Request, owner string) error
+	Serve(w http.ResponseWriter, r *http.Request, owner, group string) error
 }
 
 // An API answers requests.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/account"
+	"github.com/holdfastdev/holdfast/apps/internal/events"
 	"github.com/holdfastdev/holdfast/apps/internal/web"
 	"github.com/holdfastdev/holdfast/apps/screenshot/api"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -26,7 +27,7 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"age": formatAge, "bytes": formatBytes, "count": formatCount, "lower": strings.ToLower, "stamp": stamp, "day": day, "second": second, "seconds": formatSeconds,
+	"age": web.FormatAge, "bytes": web.FormatBytes[int], "count": web.FormatCount[int64], "lower": strings.ToLower, "stamp": stamp, "day": day, "second": second, "seconds": formatSeconds,
 }).ParseFS(files, "page/*.html"))
 
 // Config is what the pages need.
@@ -35,7 +36,7 @@ type Config struct {
 	Accounts *account.Service
 	Operator *ops.Service
 	API      *api.API
-	Feed     *Feed
+	Feed     *events.Streams
 	Log      *slog.Logger
 	SignUp   bool   // anyone may make an account
 	Base     string // address of the service in links; empty: the one that the visitor uses
@@ -108,7 +109,7 @@ func (s *Site) Mount(mux *http.ServeMux) {
 		"GET /credits": s.credits,
 		"GET /team":    s.team, "POST /team/invite": s.invite, "POST /team/{id}/role": s.setRole, "GET /join": s.joinPage, "POST /join": s.join, "POST /switch": s.switchTo, "POST /organisations": s.found,
 		"GET /account": s.account, "POST /account/password": s.changePassword, "POST /account/sessions/{id}/revoke": s.revokeSession, "POST /sign-out": s.signOut,
-		"GET /events": func(v *visit) error { return s.Feed.Follow(v.w, v.r, v.Organisation) },
+		"GET /events": func(v *visit) error { return s.Feed.Serve(v.w, v.r, v.Organisation, "") },
 		"GET /admin":  s.operators(s.admin), "POST /admin/pause": s.operators(s.pause), "POST /admin/resume": s.operators(s.resume), "POST /admin/process-stuck": s.operators(s.processStuck), "POST /admin/alert": s.operators(s.setAlert),
 		"POST /team/budget": s.setBudget,
 	} {

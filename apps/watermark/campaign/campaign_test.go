@@ -19,6 +19,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/watermark/media"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/internal/testprograms"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
@@ -74,7 +75,7 @@ func newScene(t *testing.T, address string) *scene {
 func onBoth(t *testing.T, test func(s *scene)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(newScene(t, filepath.Join(t.TempDir(), "jobs.db"))) })
-	t.Run("postgres", func(t *testing.T) { test(newScene(t, pgtest.Database(t))) })
+	t.Run("postgres", func(t *testing.T) { test(newScene(t, storefixture.Database(t))) })
 }
 
 func (s *scene) pass(d time.Duration) {

@@ -23,7 +23,7 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"bytes": formatBytes, "day": day, "lower": lower, "chance": formatChance, "span": formatSpan, "retries": func() int { return code.Retries },
+	"bytes": web.FormatBytes[int64], "day": web.FormatMinute, "lower": lower, "chance": formatChance, "span": formatSpan, "retries": func() int { return code.Retries },
 }).ParseFS(files, "page/*.html"))
 
 // Config is what the pages need.
