@@ -36,6 +36,7 @@ type app struct {
 	accounts *account.Service
 	bucket   blob.Store
 	camera   service.Camera
+	retries  service.Retries
 	service  *service.Service
 	metrics  *metrics
 	closers  []func() error // in the order of opening
@@ -65,12 +66,15 @@ func open(ctx context.Context, set settings, camera service.Camera, log *slog.Lo
 			return nil, err
 		}
 	}
-	retries, err := set.retries()
-	if err != nil {
+	if a.retries, err = set.retries(); err != nil {
 		return nil, err
 	}
 	cfg := service.Config{
-		Jobs: a.jobs, Operator: a.operator, DB: a.db, Bucket: a.bucket, Camera: a.camera, Guard: guard, Limits: a.limits(), Retries: retries, Log: log,
+		Jobs: a.jobs, Operator: a.operator, DB: a.db, Bucket: a.bucket, Camera: a.camera, Guard: guard, Limits: a.limits(), Retries: a.retries, Log: log,
+		Email: func(ctx context.Context, user string) (string, error) {
+			u, err := a.accounts.User(ctx, user)
+			return u.Email, err
+		},
 		Crashes: set.Crashes, Learned: set.Learned, KeepFiles: set.KeepPicture, LinkLife: set.LinkLife, Base: set.Public, Welcome: int64(set.Welcome), StuckAfter: set.StuckAfter,
 	}
 	if err := a.openReceivers(&cfg); err != nil {
@@ -167,6 +171,7 @@ func (a *app) engine() (*engine.Engine, error) {
 		Prefetch: -1, // a shot that waits for a browser must not count as processing
 		Lease:    a.set.Lease, Grace: a.set.Grace, Taxonomy: code.Taxonomy(), Classify: code.Classify, Log: a.log,
 		Dependencies: map[string]engine.Dependency{code.Browsers: {Breaker: browserBreaker, NoBudget: true, Probe: a.camera.Probe}},
+		Policies:     a.retries.Windows,
 		Retention:    a.retention(), RetentionWarning: -1,
 		OnAttemptEnd: a.attemptEnded, OnBreakerChange: a.breakerChanged, Duties: a.service.Duties(),
 	})

@@ -188,12 +188,7 @@ func newScene(t *testing.T, env ...string) *scene {
 func openScene(t *testing.T, set settings, camera service.Camera) *scene {
 	t.Helper()
 	s := &scene{T: t, origin: newOrigin(t), logged: &lockedBuffer{}}
-	var err error
-	s.app, err = open(t.Context(), set, camera, slog.New(slog.NewJSONHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.end)
+	s.openApp(set, camera)
 	face, err := s.app.face()
 	if err != nil {
 		t.Fatal(err)
@@ -201,16 +196,32 @@ func openScene(t *testing.T, set settings, camera service.Camera) *scene {
 	server := httptest.NewServer(face)
 	t.Cleanup(func() { _ = face.Close(); server.Close() })
 	s.at = server.URL
-	text, err := s.firstAccount(t.Context())
+	s.signUp()
+	return s
+}
+
+func (s *scene) openApp(set settings, camera service.Camera) {
+	s.Helper()
+	var err error
+	s.app, err = open(s.Context(), set, camera, slog.New(slog.NewJSONHandler(s.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
+	}
+	s.Cleanup(s.end)
+}
+
+// signUp makes the first account.
+func (s *scene) signUp() {
+	s.Helper()
+	text, err := s.firstAccount(s.Context())
+	if err != nil {
+		s.Fatal(err)
 	}
 	_, s.key, _ = strings.Cut(strings.TrimSpace(text), "API key: ")
-	if s.id, err = s.accounts.OpenKey(t.Context(), s.key, "test"); err != nil {
-		t.Fatal(err)
+	if s.id, err = s.accounts.OpenKey(s.Context(), s.key, "test"); err != nil {
+		s.Fatal(err)
 	}
 	s.owner = s.id.Organisation
-	return s
 }
 
 // works runs the engine until the test ends or stops it.
@@ -232,7 +243,9 @@ func (s *scene) works() {
 }
 
 func (s *scene) end() {
-	s.origin.release()
+	if s.origin != nil {
+		s.origin.release()
+	}
 	if s.stop != nil {
 		s.stop()
 	}

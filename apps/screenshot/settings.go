@@ -70,7 +70,7 @@ var settingTable = append([]setting.Setting[settings]{
 	{Name: "ALLOW_PRIVATE", Default: "off", Meaning: "on: pages and webhooks may be on private networks and on this machine, and on any port. Then every user can read what this machine can reach.", Set: setting.Choice(func(s *settings) *bool { return &s.PrivateOK }, "off", "on")},
 	{Name: "ALLOW_NETWORKS", Meaning: "Private networks on which pages may be, separated by commas, such as 10.1.0.0/16.", Set: setNetworks},
 
-	{Name: "RETRY_POLICIES", Meaning: "A YAML file with retry policies by job type. docs/retries.md describes it.", Set: setting.Text(func(s *settings) *string { return &s.Policies })},
+	{Name: "RETRY_POLICIES", Meaning: "A YAML file with retry policies by job type, limits of users and time windows. docs/retries.md describes it.", Set: setting.Text(func(s *settings) *string { return &s.Policies })},
 	{Name: "SMART_RETRY", Default: "off", Meaning: "on: a retry that by experience with the same code will fail is not made.", Set: setting.Choice(func(s *settings) *bool { return &s.Learned }, "off", "on")},
 	{Name: "WORKER_LEASE_TTL_SEC", Default: "30", Meaning: "Lease duration. A shot whose worker stops renewing is reclaimed after this time.", Set: setting.Duration(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
 	{Name: "WORKER_LOST_LIMIT", Default: "3", Meaning: "How many workers a shot may lose, as by kill -9 or for lack of memory, before it is given up with SYSTEM_WORKER_LOST.", Set: setting.Number(func(s *settings) *int { return &s.Crashes }, 1, 100_000)},
@@ -127,15 +127,15 @@ func (s *settings) network() safehttp.Config {
 // retries reads the file with retry policies, if there is one.
 func (s *settings) retries() (service.Retries, error) {
 	if s.Policies == "" {
-		return nil, nil
+		return service.Retries{}, nil
 	}
 	text, err := os.ReadFile(s.Policies)
 	if err != nil {
-		return nil, fmt.Errorf("RETRY_POLICIES: %w", err)
+		return service.Retries{}, fmt.Errorf("RETRY_POLICIES: %w", err)
 	}
 	r, err := service.ReadRetries(text)
 	if err != nil {
-		return nil, fmt.Errorf("RETRY_POLICIES=%s is not valid: %w", s.Policies, err)
+		return r, fmt.Errorf("RETRY_POLICIES=%s is not valid: %w", s.Policies, err)
 	}
 	return r, nil
 }

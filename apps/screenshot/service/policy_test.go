@@ -1,6 +1,7 @@
 package service
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestRetriesComeAfter5And25And125Seconds(t *testing.T) {
-	p := Retries(nil).of(TypeScreenshot).policy(3, false)
+	p := Retries{}.of(TypeScreenshot).forEngine(3, false)
 	for n, want := range []time.Duration{5 * time.Second, 25 * time.Second, 125 * time.Second} {
 		if got := p.Backoff.Delay(n+1, 0.5); got != want {
 			t.Errorf("retry %d comes after %v instead of %v", n+1, got, want)
@@ -38,7 +39,7 @@ retry:
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, two := r.of(TypeScreenshot).policy(3, false), r.of(TypePDF).policy(3, false)
+	one, two := r.of(TypeScreenshot).forEngine(3, false), r.of(TypePDF).forEngine(3, false)
 	if one.MaxAttempts != 6 || one.Backoff.Delay(5, 0) != 3125*time.Second || two.MaxAttempts != 3 || two.Backoff.Delay(2, 0) != 5*time.Second {
 		t.Errorf("%+v and %+v", one, two)
 	}
@@ -54,7 +55,7 @@ func TestABadPolicyFileIsRefusedWithEveryProblem(t *testing.T) {
 	if _, err := ReadRetries([]byte("retry: {policy: []}")); err == nil {
 		t.Error("an unknown member was accepted")
 	}
-	if r, err := ReadRetries(nil); err != nil || r.of(TypePDF).Max != 3 {
+	if r, err := ReadRetries(nil); err != nil || r.of(TypePDF).Max != 3 || r.Windows != nil {
 		t.Errorf("%v, %v", r, err)
 	}
 }
@@ -64,7 +65,7 @@ func TestTheClassOfAnErrorDecidesAboutItsRetry(t *testing.T) {
 	for name, retried := range map[string]bool{
 		code.PageTimeout: true, code.PageConnectError: true, code.PageConnectionLost: true, code.PageHTTP5XX: true, code.Validation: false, code.PageAddressBlocked: false, code.PageRedirectLoop: false, code.PageHTTP4XX: false,
 	} {
-		rules := failure.Rules{Taxonomy: code.Taxonomy(), Classify: code.Classify, Policy: Retries(nil).of(TypeScreenshot).policy(3, false)}
+		rules := failure.Rules{Taxonomy: code.Taxonomy(), Classify: code.Classify, Policy: Retries{}.of(TypeScreenshot).forEngine(3, false)}
 		v := failure.Decide(rules, store.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "screenshot", State: holdfast.Processing}}, failure.Outcome{Event: failure.Returned, Err: code.New(name, "example.org", nil)})
 		if (v.To == holdfast.Queued) != retried {
 			t.Errorf("%s (%s): %s", name, code.ClassOf(name), v.To)
@@ -87,5 +88,46 @@ func TestAStoryBecomesTheEventsOfItsRetries(t *testing.T) {
 	}
 	if e := RetryEvents(holdfast.NewID(), story); e[0].DelayMS != 5000 || e[2].Error != code.PageHTTP4XX || e[3].Actor != "ada" || e[5].Duration != 1000 {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestLimitsOfUsersAndTimeWindowsAreReadAndEveryProblemIsNamed(t *testing.T) {
+	r, err := ReadRetries([]byte(`
+retry:
+  policies:
+    - jobType: PDF_GENERATION
+      noRetries: [{from: "23:00", to: "01:00"}]
+  users:
+    - user: Ada@example.org
+      maxRetries: 0
+  noRetries:
+    - {from: "09:00", to: "17:00", zone: Europe/Berlin, days: [mon-fri]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, has := r.Users["ada@example.org"]; !has || n != 0 {
+		t.Errorf("%v", r.Users)
+	}
+	noon := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) // a Monday
+	for at, want := range map[time.Time]string{noon: "pdf_generation screenshot", noon.Add(11*time.Hour + time.Minute): "pdf_generation", noon.Add(8 * time.Hour): "", noon.Add(-24 * time.Hour): ""} {
+		var kinds []string
+		for _, h := range r.Windows.WindowHolds(at) {
+			kinds = append(kinds, h.Kind)
+			if !h.Retries {
+				t.Errorf("%s: the window holds first attempts too", at)
+			}
+		}
+		if slices.Sort(kinds); strings.Join(kinds, " ") != want {
+			t.Errorf("%s: the windows of %q apply instead of those of %q", at, kinds, want)
+		}
+	}
+	_, err = ReadRetries([]byte(`{retry: {
+		users: [{user: ada}, {user: bob@example.org, maxRetries: 99}, {user: eve@example.org, maxRetries: 1}, {user: EVE@example.org, maxRetries: 2}],
+		noRetries: [{from: "25:00", to: "17:00"}], policies: [{jobType: PDF_GENERATION, noRetries: [{from: "09:00", to: "17:00", zone: Mars}]}]}}`))
+	for _, want := range []string{`user "ada"`, "bob@example.org", "EVE@example.org has two limits", `noRetries, window 1: from: "25:00"`, `noRetries of PDF_GENERATION, window 1: zone: "Mars"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %s: %v", want, err)
+		}
 	}
 }

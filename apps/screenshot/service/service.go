@@ -47,6 +47,7 @@ type Config struct {
 	Mailer   *notice.Mailer // nil: operators get no mail
 	Stream   Publisher      // of retry events; nil: none
 	Log      *slog.Logger
+	Email    func(ctx context.Context, user string) (string, error) // the e-mail address of a user, for Retries.Users
 
 	Crashes    int           // workers that a shot may lose
 	Learned    bool          // retries that experience says will fail are not made

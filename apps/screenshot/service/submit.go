@@ -72,7 +72,7 @@ func (s *Service) SubmitAll(ctx context.Context, c Caller, subs []Submission) (j
 	}
 	all := make([]prepared, len(subs))
 	for i := range subs {
-		if all[i], err = s.prepare(c, subs[i]); err != nil {
+		if all[i], err = s.prepare(ctx, c, subs[i]); err != nil {
 			return nil, nil, inBulk(err, i, len(subs))
 		}
 		all[i].draft.RetryWithin, all[i].draft.Priority = plan.RetryWithin, priority
@@ -152,7 +152,7 @@ func (s *Service) tooExpensive(ctx context.Context, owner string, required int64
 }
 
 // prepare checks a submission and makes its draft.
-func (s *Service) prepare(c Caller, sub Submission) (p prepared, err error) {
+func (s *Service) prepare(ctx context.Context, c Caller, sub Submission) (p prepared, err error) {
 	o := sub.Options.WithDefaults()
 	if err := o.Check(s.cfg.Limits); err != nil {
 		fields := shot.FieldErrors(nil)
@@ -178,8 +178,12 @@ func (s *Service) prepare(c Caller, sub Submission) (p prepared, err error) {
 		return p, err
 	}
 	p.draft.ID, p.draft.Queue, p.draft.Owner, p.draft.Dependency = holdfast.NewID(), Queue, c.Owner, dependencyOf(o)
-	if sub.MaxRetries != nil {
-		p.draft.MaxAttempts = *sub.MaxRetries + 1
+	retries, limited, err := s.retriesOf(ctx, c, kind, sub.MaxRetries)
+	if err != nil {
+		return p, err
+	}
+	if limited {
+		p.draft.MaxAttempts = retries + 1
 	}
 	if sub.Key != "" {
 		p.draft.IdempotencyKey = "shot/" + sub.Key

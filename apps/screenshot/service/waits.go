@@ -30,6 +30,8 @@ func waits(v *Job, h *store.Hold) string {
 		until = " until " + h.Until.UTC().Format("15:04:05") + " UTC."
 	}
 	switch {
+	case h.Kind == kindOf(v.Type) && h.Source == store.SourceWindow && v.RetryCount > 0:
+		return "There are no retries at this time of day" + until
 	case h.Queue == Queue && h.Retries && v.RetryCount > 0:
 		return "An operator has paused retries" + until
 	case h.Queue == Queue && h.Source == store.SourceHandler:

@@ -27,7 +27,7 @@ const storeTime = 2 * time.Minute
 func (s *Service) Register(e *engine.Engine) {
 	options := func(t JobType) engine.KindOptions {
 		return engine.KindOptions{
-			Timeout: s.cfg.Limits.Timeout + storeTime, Policy: s.cfg.Retries.of(t).policy(s.cfg.Crashes, s.cfg.Learned), Classify: code.Classify, Dependency: code.Browsers,
+			Timeout: s.cfg.Limits.Timeout + storeTime, Policy: s.cfg.Retries.of(t).forEngine(s.cfg.Crashes, s.cfg.Learned), Classify: code.Classify, Dependency: code.Browsers,
 		}
 	}
 	engine.Handle(e, func(ctx context.Context, job *engine.Job[Screenshot]) error {
