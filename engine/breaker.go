@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -35,7 +34,7 @@ type breakerRecord struct {
 	By     []string      `json:"by,omitempty"`     // the last writers, each with a number unique to the write: a process finds out by it whether a write without an answer was applied
 }
 
-// A localBreaker is what this process knows of the breaker of one dependency. It is guarded by breakers.mu.
+// A localBreaker is what this process knows of the breaker of one dependency. It is guarded by breakers.updating.
 type localBreaker struct {
 	version int       // of the record; 0 if there is none
 	keptAt  time.Time // when the record was written, by the store's clock
@@ -68,17 +67,19 @@ type breakers struct {
 	leases    *leaseTable
 	outcomes  *outcomeQueue
 
-	mu     sync.Mutex // held while the breakers are updated
-	readAt time.Time  // when the breaker records were last read
-	writes int        // how many breaker records this engine has written
+	// updating has an element while the breakers are updated. It is not a mutex, because an update waits for the store, and the time of a synctest bubble
+	// stands still while a goroutine waits for a mutex.
+	updating chan struct{}
+	readAt   time.Time // when the breaker records were last read
+	writes   int       // how many breaker records this engine has written
 }
 
 // update updates the breakers of all dependencies. It passes each the calls that were made and the time, and places holds in the store for jobs that the
 // breaker does not let through. Every process does this; compare-and-set decides which one changes the state of a breaker, so each change is made,
 // logged and announced once.
 func (b *breakers) update(context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.updating <- struct{}{}
+	defer func() { <-b.updating }()
 	all := []error{b.holds.place()}
 	if err := b.read(b.gate.stale.Swap(false)); err != nil {
 		return errors.Join(append(all, err)...)

@@ -89,6 +89,7 @@ func New(db Store, cfg Config) (*Engine, error) {
 	prober := &prober{core: c, policies: policies, duties: duties}
 	breakers := &breakers{
 		core: c, policies: policies, deps: deps, gate: gate, holds: holds, prober: prober, announcer: announcer, leases: leases, outcomes: outcomes,
+		updating: make(chan struct{}, 1),
 	}
 
 	// The path of a job, from its end to its beginning: each step is given the next one.
