@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/screenshot/code"
@@ -12,6 +13,10 @@ import (
 
 // SmartRetry of the specification. The experience is that of 200 retries after PAGE_TIMEOUT, none of which succeeded, and 60 after PAGE_HTTP_5XX, which did.
 func TestSmartRetryIsOffByDefaultAndWhenOnGivesUpWhatNeverHelpedAndSaysWhy(t *testing.T) {
+	synctest.Test(t, smartRetry) // the retries of each host have a rate: they take minutes
+}
+
+func smartRetry(t *testing.T) {
 	set := settingsFor(t, "BROWSERS", "8", "WELCOME_CREDITS", "1000")
 	off := openLearner(t, set)
 	off.teach()
@@ -50,7 +55,6 @@ type learner struct {
 
 func openLearner(t *testing.T, set settings) *learner {
 	s := &learner{scene: &scene{T: t, logged: &lockedBuffer{}}, camera: newCamera()}
-	s.camera.takes = 0
 	s.openApp(set, s.camera)
 	user, err := s.accounts.UserByEmail(t.Context(), firstEmail)
 	if err != nil { // the first start
