@@ -74,7 +74,7 @@ TIMEOUT  = 60m
 # The major versions of PostgreSQL on which `make soak` runs the tests of store/postgres; internal/pgtest/with gets their programs.
 VERSIONS = 14 15 16 17 18
 
-test: postgres programs compiler ## run all checks: style, static analysis, tests on SQLite and PostgreSQL, race detector, some seconds of chaos; about 30 minutes
+test: postgres programs compiler ## run all checks: style, static analysis, tests on SQLite and PostgreSQL, race detector, some seconds of chaos; about 25 minutes
 	@$(MAKE) --no-print-directory steps
 
 steps:

@@ -59,11 +59,23 @@ func release() {
 	}
 }
 
-func launch() (context.Context, func(), error) {
+// launches is how often a browser is started until it answers: now and then one crashes at its start.
+const launches = 3
+
+func launch() (ctx context.Context, end func(), err error) {
 	path, err := find()
 	if err != nil {
 		return nil, nil, err
 	}
+	for range launches {
+		if ctx, end, err = start(path); err == nil {
+			break
+		}
+	}
+	return ctx, end, err
+}
+
+func start(path string) (context.Context, func(), error) {
 	dir, err := os.MkdirTemp("", "holdfast-browser-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot create a temporary folder for the browser: %w", err)
